@@ -1,0 +1,102 @@
+"""Two clocks: monotonic for length, UTC for place.
+
+A wall clock is set, drifts and jumps; a monotonic clock has no date. A reading carries both where its
+source gives both. Logs mostly carry one wall clock: their lengths then come from it, and the jumps that
+can be seen become findings, not silent corrections.
+"""
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+from flopwitness.foundation.errors import DecodeError
+from flopwitness.foundation.units import NANOSECOND_PER_SECOND
+
+__all__ = ["Clock", "FrozenClock", "Moment", "SystemClock", "format_utc", "parse_utc", "utc_year"]
+
+_LAST_NS: Final = 9_223_372_036 * NANOSECOND_PER_SECOND
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """One instant on both clocks.
+
+    Attributes:
+        utc_ns: Nanoseconds since 1970-01-01T00:00:00Z.
+        monotonic_ns: Nanoseconds on a clock that never steps; only differences mean anything.
+    """
+
+    utc_ns: int
+    monotonic_ns: int
+
+
+class Clock(Protocol):
+    """Where the present comes from; handed in, so that a decision never reads it by itself."""
+
+    def now(self) -> Moment:
+        """The present on both clocks."""
+        ...
+
+
+class SystemClock:
+    """The computer's own clocks."""
+
+    def now(self) -> Moment:
+        """The present on both clocks."""
+        return Moment(utc_ns=time.time_ns(), monotonic_ns=time.monotonic_ns())
+
+
+class FrozenClock:
+    """A clock for tests and replays that moves only when it is told to."""
+
+    def __init__(self, *, utc_ns: int, monotonic_ns: int = 0) -> None:
+        self._moment = Moment(utc_ns=utc_ns, monotonic_ns=monotonic_ns)
+
+    def now(self) -> Moment:
+        """The instant at which the clock stands."""
+        return self._moment
+
+    def advance(self, *, elapsed_ns: int) -> None:
+        """Move both clocks forward by `elapsed_ns`, which must not be negative."""
+        if elapsed_ns < 0:
+            raise ValueError("a clock does not run backwards")
+        self._moment = Moment(
+            utc_ns=self._moment.utc_ns + elapsed_ns, monotonic_ns=self._moment.monotonic_ns + elapsed_ns
+        )
+
+
+def format_utc(utc_ns: int) -> str:
+    """The instant as RFC 3339 in UTC, to the second.
+
+    Raises:
+        ValueError: The instant lies outside the years 1970 to 2262.
+    """
+    if not 0 <= utc_ns <= _LAST_NS:
+        raise ValueError(f"not an instant between 1970 and 2262: {utc_ns} ns")
+    return datetime.fromtimestamp(utc_ns // NANOSECOND_PER_SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def utc_year(utc_ns: int) -> int:
+    """The year of the instant in UTC."""
+    return int(format_utc(utc_ns)[:4])
+
+
+def parse_utc(text: str, *, where: str = "") -> int:
+    """Nanoseconds since 1970 of an RFC 3339 instant that names its zone.
+
+    Raises:
+        DecodeError: Not such an instant, one without a zone, or one before 1970.
+    """
+    expected = "an instant such as 2026-01-31T12:00:00Z"
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise DecodeError("not an instant", where=where, expected=expected, found=repr(text[:80])) from None
+    if moment.tzinfo is None:
+        raise DecodeError("an instant without a zone", where=where, expected=expected, found=repr(text[:80]))
+    delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    utc_ns = (delta.days * 86_400 + delta.seconds) * NANOSECOND_PER_SECOND + delta.microseconds * 1_000
+    if utc_ns < 0:
+        raise DecodeError("an instant before 1970", where=where, expected=expected, found=repr(text[:80]))
+    return utc_ns

@@ -1,3 +1,3 @@
-"""Shared words: errors, units, clocks, canonical bytes, digests, verdicts. It imports nothing of the house."""
+"""Shared words: errors, units, clocks, canonical bytes, digests, verdicts; nothing else is imported."""
 
 __all__: list[str] = []

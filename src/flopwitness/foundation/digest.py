@@ -45,7 +45,9 @@ class Digest:
         """
         match = _WRITTEN_FORM.fullmatch(text)
         if match is None:
-            raise DecodeError("not a digest", where=where, expected="sha256:<64 hex digits>", found=repr(text[:80]))
+            raise DecodeError(
+                "not a digest", where=where, expected="sha256:<64 hex digits>", found=repr(text[:80])
+            )
         return cls(match[1], bytes.fromhex(match[2]))
 
 

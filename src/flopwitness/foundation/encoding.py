@@ -67,7 +67,10 @@ def decode_json(data: bytes, *, where: str = "") -> JsonValue:
     """
     if len(data) > LARGEST_JSON_BYTES:
         raise DecodeError(
-            "too large for JSON", where=where, expected=f"at most {LARGEST_JSON_BYTES} bytes", found=f"{len(data)} bytes"
+            "too large for JSON",
+            where=where,
+            expected=f"at most {LARGEST_JSON_BYTES} bytes",
+            found=f"{len(data)} bytes",
         )
     try:
         text = data.decode("utf-8")
@@ -76,7 +79,9 @@ def decode_json(data: bytes, *, where: str = "") -> JsonValue:
         )
         _check_surrogates(value, depth=0)
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise DecodeError("not strict JSON", where=where, expected="one JSON value", found=_reason(error)) from None
+        raise DecodeError(
+            "not strict JSON", where=where, expected="one JSON value", found=_reason(error)
+        ) from None
     return value
 
 
@@ -94,7 +99,9 @@ def decode_base64(text: str, *, where: str = "") -> bytes:
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise DecodeError("not base64", where=where, expected="RFC 4648 section 4", found=_reason(error)) from None
+        raise DecodeError(
+            "not base64", where=where, expected="RFC 4648 section 4", found=_reason(error)
+        ) from None
     if encode_base64(data) != text:
         raise DecodeError("not base64", where=where, expected="the canonical form", found=repr(text[:80]))
     return data

@@ -71,9 +71,7 @@ class FlopwitnessError(Exception):
         """One line: where, what, expected and found, with unprintable characters escaped."""
         head = f"{self.where}: {self.message}" if self.where else self.message
         details = [
-            f"{name} {text}"
-            for name, text in (("expected", self.expected), ("found", self.found))
-            if text
+            f"{name} {text}" for name, text in (("expected", self.expected), ("found", self.found)) if text
         ]
         return _one_line(f"{head} ({'; '.join(details)})" if details else head)
 

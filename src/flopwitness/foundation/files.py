@@ -26,7 +26,10 @@ def read_bounded(path: Path, *, limit_bytes: int) -> bytes:
         raise InputError("cannot be read", where=str(path), found=error.strerror or str(error)) from error
     if size > limit_bytes or len(data) > limit_bytes:
         raise DecodeError(
-            "too large", where=str(path), expected=f"at most {limit_bytes} bytes", found=f"{max(size, len(data))} bytes"
+            "too large",
+            where=str(path),
+            expected=f"at most {limit_bytes} bytes",
+            found=f"{max(size, len(data))} bytes",
         )
     return data
 

@@ -53,7 +53,9 @@ def decode_flop(text: str, *, where: str = "") -> int:
         DecodeError: Anything else, or more than 64 digits.
     """
     if not _DECIMAL_STRING.fullmatch(text):
-        raise DecodeError("not a count of operations", where=where, expected="a decimal string", found=repr(text[:80]))
+        raise DecodeError(
+            "not a count of operations", where=where, expected="a decimal string", found=repr(text[:80])
+        )
     return int(text)
 
 
@@ -86,7 +88,9 @@ def scale_count(value: float, *, up: bool = False) -> int:
     Bounds from above round up and lower ends round down, so that rounding never flatters anybody.
     """
     fraction = Fraction(value)
-    return -((-fraction.numerator) // fraction.denominator) if up else fraction.numerator // fraction.denominator
+    return (
+        -((-fraction.numerator) // fraction.denominator) if up else fraction.numerator // fraction.denominator
+    )
 
 
 def format_flop(flop: int, *, digits: int = 2) -> str:
@@ -99,7 +103,11 @@ def format_flop(flop: int, *, digits: int = 2) -> str:
 
 def format_energy(energy_j: float) -> str:
     """The energy for a person's eye: J below 10 kJ, kJ below 1 kWh, then kWh and MWh."""
-    for limit_j, scale_j, unit in ((1e4, 1.0, "J"), (JOULE_PER_KWH, 1e3, "kJ"), (1e4 * JOULE_PER_KWH, JOULE_PER_KWH, "kWh")):
+    for limit_j, scale_j, unit in (
+        (1e4, 1.0, "J"),
+        (JOULE_PER_KWH, 1e3, "kJ"),
+        (1e4 * JOULE_PER_KWH, JOULE_PER_KWH, "kWh"),
+    ):
         if abs(energy_j) < limit_j:
             return f"{_significant(energy_j / scale_j)} {unit}"
     return f"{_significant(energy_j / (1000 * JOULE_PER_KWH))} MWh"

@@ -79,7 +79,9 @@ class Series:
         if self.utc_ns.ndim != 1 or self.utc_ns.shape != self.value.shape:
             raise ValueError(f"times {self.utc_ns.shape} and values {self.value.shape} differ in shape")
         if self.monotonic_ns is not None and self.monotonic_ns.shape != self.value.shape:
-            raise ValueError(f"monotonic times {self.monotonic_ns.shape} and values {self.value.shape} differ in shape")
+            raise ValueError(
+                f"monotonic times {self.monotonic_ns.shape} and values {self.value.shape} differ in shape"
+            )
 
     def __len__(self) -> int:
         """How many readings, missing ones included."""

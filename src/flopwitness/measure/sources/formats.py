@@ -1,0 +1,261 @@
+"""From what a user names to one trace: guess each file's format from its content, read it, merge.
+
+A run's evidence is scattered over node logs, a switch estimate, a result log and a system description, in
+files, folders and archives. A file that the user named and nobody can read is an error; one that merely
+lies beside the logs is counted as skipped. Nothing is added up here: figures of different scopes stand
+beside each other, and each file's digest is kept, so that a copied node log can be seen.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Final, Protocol
+
+from flopwitness.foundation.digest import digest_bytes
+from flopwitness.foundation.errors import DecodeError, InputError
+from flopwitness.measure.samples import Channel, Declaration, Provenance, Scope, Trace
+from flopwitness.measure.sources.containers import Member, natural_key, open_members
+from flopwitness.measure.sources.mllog import MARKER, SkipTally, excerpt
+from flopwitness.measure.sources.power_log import decode_power_log, scope_from_name
+from flopwitness.measure.sources.result_log import decode_result_log, merge_windows
+from flopwitness.measure.sources.system_json import SYSTEM_FIELDS, decode_system_json
+
+__all__ = ["FORMATS", "HEAD_BYTES", "Decode", "Format", "guess_format", "merge_traces", "read_evidence"]
+
+HEAD_BYTES: Final = 4 << 20
+_POWER_KEYS: Final = (b'"power_reading"', b'"interconnect_power_est"', b'"power_measurement_start"')
+_COMPARED_FIELDS: Final = ("benchmark", "nodes", "chips")  # spellings of platform and chip differ by writer
+
+
+class Decode(Protocol):
+    """One file's bytes to a trace; raises only DecodeError."""
+
+    def __call__(self, data: bytes, *, where: str, device: str, scope: Scope | None) -> Trace:
+        """The trace of one file.
+
+        Args:
+            data: The file.
+            where: Its whole path, for errors and for what the path itself says.
+            device: The name for a device that the file does not name.
+            scope: What the user says that power readings cover; None where the user says nothing.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """One known format.
+
+    Attributes:
+        name: Its name for `--format` and for provenance.
+        is_it: Whether a file that begins with these bytes and has this name is of the format.
+        decode: Its reader.
+    """
+
+    name: str
+    is_it: Callable[[bytes, str], bool]
+    decode: Decode
+
+
+def _is_system(head: bytes, name: str) -> bool:
+    del name
+    return head.lstrip().startswith(b"{") and any(f'"{field}"'.encode() in head for field in SYSTEM_FIELDS)
+
+
+def _is_power(head: bytes, name: str) -> bool:
+    del name
+    return MARKER in head and any(key in head for key in _POWER_KEYS)
+
+
+def _is_result(head: bytes, name: str) -> bool:
+    del name
+    return MARKER in head
+
+
+def _decode_system(data: bytes, *, where: str, device: str, scope: Scope | None) -> Trace:
+    del device, scope
+    return Trace(declaration=decode_system_json(data, where=where))
+
+
+def _decode_power(data: bytes, *, where: str, device: str, scope: Scope | None) -> Trace:
+    side = scope_from_name(where) or scope or Scope.NODE
+    return decode_power_log(data, where=where, device=device, scope=side)
+
+
+def _decode_result(data: bytes, *, where: str, device: str, scope: Scope | None) -> Trace:
+    del device, scope
+    return decode_result_log(data, where=where)
+
+
+# Tried in this order; the more special stand first.
+FORMATS: Final = (
+    Format(name="mlperf-system", is_it=_is_system, decode=_decode_system),
+    Format(name="mlperf-power", is_it=_is_power, decode=_decode_power),
+    Format(name="mlperf-result", is_it=_is_result, decode=_decode_result),
+)
+
+
+def guess_format(head: bytes, name: str) -> str | None:
+    """The name of the first known format that these bytes can be; None where there is none.
+
+    Args:
+        head: How the file begins; up to `HEAD_BYTES` are looked at.
+        name: The file's name, for formats that have no sign of their own.
+    """
+    head = head[:HEAD_BYTES]
+    return next((known.name for known in FORMATS if known.is_it(head, name)), None)
+
+
+def read_evidence(paths: Sequence[Path], *, format: str | None = None, scope: Scope | None = None) -> Trace:  # noqa: A002 (the user's word for it)
+    """One trace of everything that the user named as evidence of one run.
+
+    Args:
+        paths: Files, folders and archives, in any order.
+        format: The name of the format of every file, where the user says so.
+        scope: What power readings cover where no folder or file name says `power_ac` or `power_dc`.
+
+    Returns:
+        The merged trace. Devices are named after their files; two that would share name, scope and channel
+        carry folder names in front. Files of no known format in folders and archives are in `skipped`.
+
+    Raises:
+        InputError: Nothing was named, a file is missing, or no format has this name.
+        DecodeError: A named file is no known log, a folder or archive holds none, or a log cannot be read.
+    """
+    if not paths:
+        raise InputError("no evidence named", expected="files, folders or archives")
+    if format is not None and format not in {known.name for known in FORMATS}:
+        raise InputError("no such format", expected=_known_names(), found=repr(format))
+    parts = [part for path in paths for part in _read_path(path, format_name=format, scope=scope)]
+    return merge_traces(_with_unique_devices(parts))
+
+
+def merge_traces(traces: Iterable[Trace]) -> Trace:
+    """One trace of several that describe one run.
+
+    Series, marks and provenance follow each other; windows of one run become one; of the declarations the
+    first word counts, and a later one that contradicts it is counted among what was skipped.
+    """
+    traces = tuple(traces)
+    skips = SkipTally()
+    for trace in traces:
+        skips.add_all(trace.skipped, count=trace.n_skipped)
+    return Trace(
+        series=tuple(series for trace in traces for series in trace.series),
+        marks=tuple(mark for trace in traces for mark in trace.marks),
+        windows=merge_windows(window for trace in traces for window in trace.windows),
+        declaration=_merge_declarations(traces, skips),
+        skipped=skips.first,
+        n_skipped=skips.count,
+        provenance=tuple(provenance for trace in traces for provenance in trace.provenance),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """One file's trace and the folders that it lies in, outermost first."""
+
+    folders: tuple[str, ...]
+    trace: Trace
+
+
+def _read_path(path: Path, *, format_name: str | None, scope: Scope | None) -> list[_Part]:
+    """The parts that one argument gives, in natural order of their names."""
+    parts: list[tuple[str, _Part]] = []
+    others = 0
+    for member in open_members(path):
+        is_own = member.where == str(path)
+        trace = _read_member(member, format_name=format_name, scope=scope, is_own=is_own)
+        others += not trace.provenance
+        *folders, _ = _components(member.where)
+        parts.append((member.name, _Part(folders=tuple(folders), trace=trace)))
+    if others == len(parts):
+        raise DecodeError(
+            "holds no known log", where=str(path), expected=_known_names(), found=f"{others} other files"
+        )
+    parts.sort(key=lambda part: natural_key(part[0]))
+    return [part for _, part in parts]
+
+
+def _read_member(member: Member, *, format_name: str | None, scope: Scope | None, is_own: bool) -> Trace:
+    name = format_name or guess_format(member.data, member.name)
+    if name is None:
+        return _unknown(member, is_own=is_own)
+    decode = next(known.decode for known in FORMATS if known.name == name)
+    device = re.sub(r"\.[A-Za-z0-9]{1,5}$", "", _components(member.name)[-1])
+    try:
+        trace = decode(member.data, where=member.where, device=device, scope=scope)
+    except DecodeError as error:
+        if format_name is None or is_own:
+            raise
+        return _skipped(error.where or member.where, expected=error.expected, found=error.found)
+    provenance = Provenance(
+        path=member.where, format=name, digest=digest_bytes(member.data), size_bytes=len(member.data)
+    )
+    return replace(trace, provenance=(provenance,))
+
+
+def _unknown(member: Member, *, is_own: bool) -> Trace:
+    where, found = f"{member.where}:1", excerpt(member.data) or "nothing"
+    if is_own:
+        raise DecodeError("no known log", where=where, expected=_known_names(), found=found)
+    return _skipped(where, expected=_known_names(), found=found)
+
+
+def _skipped(where: str, *, expected: str, found: str) -> Trace:
+    skips = SkipTally()
+    skips.add(where, expected=expected, found=found)
+    return Trace(skipped=skips.first, n_skipped=skips.count)
+
+
+def _known_names() -> str:
+    return "one of " + ", ".join(known.name for known in FORMATS)
+
+
+def _components(name: str) -> list[str]:
+    return re.split(r"[/\\!]", name)
+
+
+def _with_unique_devices(parts: Sequence[_Part]) -> Iterator[Trace]:
+    """The traces; devices that share name, scope and channel get the folder names that tell them apart."""
+    places: dict[tuple[str, Scope, Channel], list[tuple[int, int]]] = defaultdict(list)
+    for i, part in enumerate(parts):
+        for j, series in enumerate(part.trace.series):
+            places[series.device, series.scope, series.channel].append((i, j))
+    names: dict[tuple[int, int], str] = {}
+    for (device, _, _), sharing in places.items():
+        if len(sharing) > 1:
+            folders = [parts[i].folders for i, _ in sharing]
+            names.update(zip(sharing, _tell_apart(device, folders), strict=True))
+    for i, part in enumerate(parts):
+        series_by_name = (
+            replace(series, device=names.get((i, j), series.device))
+            for j, series in enumerate(part.trace.series)
+        )
+        yield replace(part.trace, series=tuple(series_by_name))
+
+
+def _tell_apart(device: str, folders: Sequence[tuple[str, ...]]) -> list[str]:
+    """One name for each place of a device: as few folders as differ, or a number where none do."""
+    for depth in range(1, 1 + max(len(path) for path in folders)):
+        names = ["/".join((*path[-depth:], device)) for path in folders]
+        if len(set(names)) == len(names):
+            return names
+    return [f"{device}#{number}" for number in range(1, 1 + len(folders))]
+
+
+def _merge_declarations(traces: Iterable[Trace], skips: SkipTally) -> Declaration | None:
+    merged = Declaration()
+    for trace in traces:
+        where = trace.provenance[0].path if trace.provenance else ""
+        for name in (field.name for field in fields(Declaration)):
+            known, said = getattr(merged, name), getattr(trace.declaration, name, None)
+            if said in (None, ""):
+                continue
+            if known in (None, ""):
+                merged = replace(merged, **{name: said})
+            elif known != said and name in _COMPARED_FIELDS:
+                skips.add(where, expected=f"{name} {known}, as declared before", found=str(said))
+    return None if merged == Declaration() else merged

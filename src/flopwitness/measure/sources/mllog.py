@@ -1,0 +1,180 @@
+"""MLPerf's log lines: `:::MLLOG {json}` anywhere in a line, one event each.
+
+Result logs are the standard output of many processes, so rank prefixes, shell traces and progress lines
+stand between the events and are no errors. A line that carries the marker and cannot be read is never
+dropped: it comes back as `Skipped`, with its place. Two processes that write at once may put two events
+into one line; both are read.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from flopwitness.foundation.encoding import JsonValue, decode_json
+from flopwitness.foundation.errors import DecodeError
+from flopwitness.foundation.units import NANOSECOND_PER_MILLISECOND
+from flopwitness.measure.samples import Skipped
+
+__all__ = [
+    "LONGEST_LINE_BYTES",
+    "MARKER",
+    "MOST_PER_LOG",
+    "MllogEvent",
+    "SkipTally",
+    "decode_mllog",
+    "excerpt",
+    "split_lines",
+]
+
+MARKER: Final = b":::MLLOG"
+LONGEST_LINE_BYTES: Final = 1 << 20
+MOST_PER_LOG: Final = 10_000  # marks, devices or runs that one log may name
+_KEPT_SKIPS: Final = 20
+_EXCERPT_BYTES: Final = 80
+_LAST_MS: Final = 9_223_372_036_000  # nanoseconds must fit in int64: the year 2262
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MllogEvent:
+    """One event of a log.
+
+    Attributes:
+        time_ns: Wall-clock nanoseconds since 1970, between 1970 and 2262.
+        key: The event's name, such as `power_reading`.
+        value: What JSON held; None where it was null or missing, and "null" where it was that text.
+        event_type: Such as `POINT_IN_TIME`; "" where it does not say.
+        metadata: Further fields; empty where the log holds "", null or nothing.
+        line: The line's number, from 1.
+    """
+
+    time_ns: int
+    key: str
+    value: JsonValue
+    event_type: str
+    metadata: Mapping[str, JsonValue]
+    line: int
+
+
+class SkipTally:
+    """The first lines that could not be read and the number of them all, in bounded memory."""
+
+    def __init__(self) -> None:
+        self._first: list[Skipped] = []
+        self._count = 0
+
+    def add(self, where: str, *, expected: str, found: str) -> None:
+        """Count one more."""
+        self.add_all((Skipped(where=where, expected=expected, found=found),), count=1)
+
+    def add_all(self, skipped: Iterable[Skipped], *, count: int) -> None:
+        """Count `count` more, of which `skipped` are known by place."""
+        self._count += count
+        self._first.extend(list(skipped)[: _KEPT_SKIPS - len(self._first)])
+
+    @property
+    def first(self) -> tuple[Skipped, ...]:
+        """The first 20."""
+        return tuple(self._first)
+
+    @property
+    def count(self) -> int:
+        """How many in all."""
+        return self._count
+
+
+class _Record(msgspec.Struct):
+    time_ms: int | float
+    key: str
+    value: Any = None
+    event_type: Any = None
+    metadata: Any = None
+
+
+_RECORDS: Final = msgspec.json.Decoder(_Record)
+_NAMES: Final = (b'"time_ms"', b'"key"', b'"value"')
+
+
+def decode_mllog(lines: Iterable[bytes], *, where: str) -> Iterator[MllogEvent | Skipped]:
+    """The events of a log in its order, streaming; lines without the marker are passed over.
+
+    Args:
+        lines: Lines with or without their ends; `split_lines` gives them in bounded memory.
+        where: The log's name, for `Skipped`.
+
+    Yields:
+        An event, or where a marked line cannot be read, or any line is too long, what was skipped.
+
+    Source:
+        MLCommons, mlperf_logging/mllog: the line format and its names.
+    """
+    for number, line in enumerate(lines, start=1):
+        if len(line) > LONGEST_LINE_BYTES:
+            expected = f"a line of at most {LONGEST_LINE_BYTES} bytes"
+            yield Skipped(where=f"{where}:{number}", expected=expected, found=excerpt(line))
+        elif MARKER in line:
+            for text in _texts(line):
+                event = _event(text, line=number)
+                if isinstance(event, MllogEvent):
+                    yield event
+                else:
+                    yield Skipped(where=f"{where}:{number}", expected=event, found=excerpt(line))
+
+
+def split_lines(data: bytes) -> Iterator[bytes]:
+    r"""The lines of `data` without their `\n`; of too long a line, one byte more than is allowed."""
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start)
+        end = len(data) if end < 0 else end
+        yield data[start : min(end, start + LONGEST_LINE_BYTES + 1)]
+        start = end + 1
+
+
+def excerpt(data: bytes) -> str:
+    """How some bytes begin, for a person: one line, unprintable characters escaped."""
+    text = data[:_EXCERPT_BYTES].decode("utf-8", "backslashreplace")
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    return shown + ("..." if len(data) > _EXCERPT_BYTES else "")
+
+
+def _texts(line: bytes) -> Iterator[bytes]:
+    """What follows each marker; before a second marker, only up to the end of the first object."""
+    *inner, last = line.split(MARKER)[1:]
+    for text in inner:
+        yield text[: text.rfind(b"}") + 1]
+    yield last
+
+
+def _event(text: bytes, *, line: int) -> MllogEvent | str:
+    """The event, or what should have stood there."""
+    try:
+        record = _RECORDS.decode(text)
+        if _may_repeat_names(text):
+            decode_json(text.strip())
+    except msgspec.ValidationError:
+        return "`key` as text, `time_ms` as a number, and no number beyond a double"
+    except (msgspec.MsgspecError, DecodeError, UnicodeDecodeError, RecursionError):
+        return "one strict JSON object after :::MLLOG"
+    if not 0 <= record.time_ms <= _LAST_MS:
+        return "`time_ms` between 1970 and 2262"
+    return MllogEvent(
+        time_ns=_nanoseconds(record.time_ms),
+        key=record.key,
+        value=record.value,
+        event_type=record.event_type if isinstance(record.event_type, str) else "",
+        metadata=record.metadata if isinstance(record.metadata, dict) else {},
+        line=line,
+    )
+
+
+def _may_repeat_names(text: bytes) -> bool:
+    """Whether a name may stand twice, so that two readers could see two values: then look strictly."""
+    return b"\\" in text or any(text.count(name) > 1 for name in _NAMES)
+
+
+def _nanoseconds(time_ms: float) -> int:
+    if isinstance(time_ms, int):
+        return time_ms * NANOSECOND_PER_MILLISECOND
+    return round(time_ms * 1_000) * 1_000  # a double holds no more than microseconds of today

@@ -1,0 +1,193 @@
+"""MLPerf's power logs: one node's readings, or the one estimate for a switch.
+
+The readings come back as they stand. Times may repeat or step back, the stop mark often carries the
+start's time and stands last, and a conversion factor may be declared beside the readings: all of that is
+kept and judged later. A reading that is no power is missing at its time, never zero.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from flopwitness.foundation.encoding import JsonValue
+from flopwitness.foundation.errors import DecodeError
+from flopwitness.measure.samples import Channel, Mark, Scope, Series, Skipped, Trace
+from flopwitness.measure.sources.mllog import (
+    MOST_PER_LOG,
+    MllogEvent,
+    SkipTally,
+    decode_mllog,
+    excerpt,
+    split_lines,
+)
+
+__all__ = ["decode_power_log", "scope_from_name"]
+
+_READING: Final = "power_reading"
+_SWITCH_ESTIMATE: Final = "interconnect_power_est"
+_CONVERSION: Final = "conversion_eff"
+_MARKS: Final = ("power_measurement_start", "power_measurement_stop")
+_LONGEST_NAME: Final = 200
+_SIDE: Final = re.compile(r"power[_-](ac|dc)(?![a-z])", re.IGNORECASE)
+
+
+def decode_power_log(data: bytes, *, where: str, device: str, scope: Scope) -> Trace:
+    """The readings, marks and conversion factor of one power log.
+
+    MLPerf's own summary multiplies readings by the conversion factor; here the factor travels beside them.
+
+    Args:
+        data: The log.
+        where: The log's name, for errors and skipped lines.
+        device: The node's name; a log whose readings name several hosts gives `device/host` for each.
+        scope: What the readings cover. Switch estimates always have `Scope.SWITCH`.
+
+    Returns:
+        One series [W] per node in the order of the log, then one per switch, marked as an estimate.
+
+    Raises:
+        DecodeError: No reading and no switch estimate is in it.
+
+    Source:
+        MLCommons Training v4.0 rules, power; mlperf_logging/result_summarizer, for the factor.
+    """
+    reader = _PowerLog(where)
+    for event in decode_mllog(split_lines(data), where=where):
+        reader.take(event)
+    return reader.trace(device=device, scope=scope)
+
+
+def scope_from_name(name: str) -> Scope | None:
+    """The side of the power supply that a path's innermost `power_ac` or `power_dc` names; None without."""
+    for part in reversed(re.split(r"[/\\!]", name)):
+        side = _SIDE.search(part)
+        if side:
+            return Scope.NODE_AC if side[1].lower() == "ac" else Scope.NODE_DC
+    return None
+
+
+class _Readings:
+    """Times and values of one device as they come."""
+
+    def __init__(self) -> None:
+        self.utc_ns: list[int] = []
+        self.power_w: list[float] = []
+
+    def series(self, device: str, scope: Scope, *, conversion: float) -> Series:
+        return Series(
+            device=device,
+            channel=Channel.POWER_W,
+            scope=scope,
+            utc_ns=np.array(self.utc_ns, dtype=np.int64),
+            value=np.array(self.power_w, dtype=np.float64),
+            conversion=conversion,
+            is_estimate=scope is Scope.SWITCH,
+        )
+
+
+class _PowerLog:
+    """What has been read of one log so far."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._nodes: dict[str, _Readings] = {}
+        self._switches: dict[str, _Readings] = {}
+        self._marks: list[Mark] = []
+        self._conversion: float | None = None
+        self._skips = SkipTally()
+        self._other_events = 0
+
+    def take(self, event: MllogEvent | Skipped) -> None:
+        if isinstance(event, Skipped):
+            self._skips.add_all((event,), count=1)
+        elif event.key == _READING:
+            self._take_reading(event, self._nodes, name=_name(event.metadata, "host"))
+        elif event.key == _SWITCH_ESTIMATE:
+            self._take_reading(event, self._switches, name=_name(event.metadata, "switch_id"))
+        elif event.key == _CONVERSION:
+            self._take_conversion(event)
+        elif event.key in _MARKS:
+            self._take_mark(event)
+        else:
+            self._other_events += 1
+
+    def trace(self, *, device: str, scope: Scope) -> Trace:
+        if not self._nodes and not self._switches:
+            raise DecodeError(
+                "a power log without a reading",
+                where=f"{self._where}:1",
+                expected=f"a `{_READING}` or `{_SWITCH_ESTIMATE}` event",
+                found=self._what_there_is(),
+            )
+        conversion = 1.0 if self._conversion is None else self._conversion
+        is_one = len(self._nodes) == 1
+        names = {host: f"{device}/{host}" if host and not is_one else device for host in self._nodes}
+        series = [
+            readings.series(names[host], scope, conversion=conversion)
+            for host, readings in self._nodes.items()
+        ]
+        series += [
+            readings.series(switch or device, Scope.SWITCH, conversion=conversion)
+            for switch, readings in self._switches.items()
+        ]
+        return Trace(
+            series=tuple(series),
+            marks=tuple(self._marks),
+            skipped=self._skips.first,
+            n_skipped=self._skips.count,
+        )
+
+    def _take_reading(self, event: MllogEvent, devices: dict[str, _Readings], *, name: str) -> None:
+        if name not in devices and len(devices) >= MOST_PER_LOG:
+            self._skip(event, expected=f"at most {MOST_PER_LOG} devices in one log")
+            return
+        readings = devices.setdefault(name, _Readings())
+        power_w = _power_w(event.value)
+        if math.isnan(power_w):
+            self._skip(event, expected="a finite power in W, not negative")
+        readings.utc_ns.append(event.time_ns)
+        readings.power_w.append(power_w)
+
+    def _take_conversion(self, event: MllogEvent) -> None:
+        factor = _power_w(event.value)
+        if not factor > 0:
+            self._skip(event, expected="a factor above 0")
+            return
+        if self._conversion not in (None, factor):
+            self._skip(event, expected=f"the factor {self._conversion}, as before")
+        self._conversion = factor
+
+    def _take_mark(self, event: MllogEvent) -> None:
+        if len(self._marks) >= MOST_PER_LOG:
+            self._skip(event, expected=f"at most {MOST_PER_LOG} marks in one log")
+            return
+        self._marks.append(Mark(name=event.key, utc_ns=event.time_ns, where=f"{self._where}:{event.line}"))
+
+    def _skip(self, event: MllogEvent, *, expected: str) -> None:
+        found = excerpt(f"{event.key} {event.value!r}".encode("utf-8", "backslashreplace"))
+        self._skips.add(f"{self._where}:{event.line}", expected=expected, found=found)
+
+    def _what_there_is(self) -> str:
+        n_events = self._other_events + len(self._marks)
+        if not n_events and not self._skips.count:
+            return "no :::MLLOG line"
+        return f"{n_events} other events and {self._skips.count} unreadable lines"
+
+
+def _power_w(value: JsonValue) -> float:
+    """The power [W], or NaN where the value is none: text, true, null, negative or beyond a double."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return math.nan
+    try:
+        power_w = float(value)
+    except OverflowError:
+        return math.nan
+    return power_w if math.isfinite(power_w) and power_w >= 0 else math.nan
+
+
+def _name(metadata: Mapping[str, JsonValue], key: str) -> str:
+    name = metadata.get(key)
+    return name if isinstance(name, str) and len(name) <= _LONGEST_NAME else ""

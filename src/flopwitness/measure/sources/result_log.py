@@ -1,0 +1,201 @@
+"""MLPerf's result logs: when the run says that it started and stopped, and what it says it ran on.
+
+All of it is the Prover's claim. Hyperparameters, step counts and quality stand in the same logs and are
+not decoded, so that no prediction can come to rest on them.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from flopwitness.foundation.encoding import JsonValue, decode_json
+from flopwitness.foundation.errors import DecodeError
+from flopwitness.foundation.units import NANOSECOND_PER_SECOND
+from flopwitness.measure.samples import Declaration, RunWindow, Skipped, Trace
+from flopwitness.measure.sources.mllog import (
+    MOST_PER_LOG,
+    MllogEvent,
+    SkipTally,
+    decode_mllog,
+    split_lines,
+)
+from flopwitness.measure.sources.system_json import SYSTEM_FIELDS, declare_system
+
+__all__ = ["SAME_RUN_NS", "decode_result_log", "merge_windows"]
+
+SAME_RUN_NS: Final = 60 * NANOSECOND_PER_SECOND  # ranks of one run report within this span
+_SYSTEM_MARKER: Final = b":::SYSJSON"
+_LONGEST_TEXT: Final = 1_000
+_NODES_IN_PLATFORM: Final = re.compile(r"([0-9]{1,7})x(?=\S)")
+
+
+def decode_result_log(data: bytes, *, where: str) -> Trace:
+    """The runs and the declaration of one result log.
+
+    Args:
+        data: The log: standard output of a training job, other lines included.
+        where: The log's name, for errors and skipped lines.
+
+    Returns:
+        A trace without series. A run without `run_stop` has no stop; a stop before its start is kept.
+
+    Raises:
+        DecodeError: It marks no run and declares nothing.
+
+    Source:
+        MLCommons, mlperf_logging/mllog/constants.py: the names of the events.
+    """
+    reader = _ResultLog(where)
+    for event in decode_mllog(split_lines(data), where=where):
+        reader.take(event)
+    reader.take_system_lines(data)
+    return reader.trace()
+
+
+def merge_windows(windows: Iterable[RunWindow]) -> tuple[RunWindow, ...]:
+    """The runs in order of their starts, one for each that several logs report.
+
+    Two windows are one run where they start within a minute of each other and overlap: then the earliest
+    start and the latest stop count.
+    """
+    merged: list[RunWindow] = []
+    for window in sorted(windows, key=lambda window: window.start_utc_ns):
+        if merged and _is_same_run(merged[-1], window):
+            merged[-1] = _joined(merged[-1], window)
+        else:
+            merged.append(window)
+    return tuple(merged)
+
+
+def _is_same_run(first: RunWindow, second: RunWindow) -> bool:
+    if abs(second.start_utc_ns - first.start_utc_ns) > SAME_RUN_NS:
+        return False
+    return first.stop_utc_ns is None or second.start_utc_ns <= first.stop_utc_ns
+
+
+def _joined(first: RunWindow, second: RunWindow) -> RunWindow:
+    start_utc_ns = min(first.start_utc_ns, second.start_utc_ns)
+    if second.stop_utc_ns is None:
+        return replace(first, start_utc_ns=start_utc_ns)
+    if first.stop_utc_ns is None or second.stop_utc_ns > first.stop_utc_ns:
+        return RunWindow(
+            start_utc_ns=start_utc_ns,
+            stop_utc_ns=second.stop_utc_ns,
+            status=second.status or first.status,
+        )
+    return replace(first, start_utc_ns=start_utc_ns, status=first.status or second.status)
+
+
+class _ResultLog:
+    """What has been read of one log so far."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._windows: list[RunWindow] = []
+        self._benchmark = ""
+        self._platform = ""
+        self._system: dict[str, JsonValue] = {}
+        self._skips = SkipTally()
+        self._n_events = 0
+
+    def take(self, event: MllogEvent | Skipped) -> None:
+        if isinstance(event, Skipped):
+            self._skips.add_all((event,), count=1)
+            return
+        self._n_events += 1
+        if event.key == "run_start":
+            self._take_start(event)
+        elif event.key == "run_stop":
+            self._take_stop(event)
+        elif event.key == "submission_benchmark":
+            self._benchmark = self._benchmark or _text(event.value)
+        elif event.key == "submission_platform":
+            self._platform = self._platform or _text(event.value)
+        elif event.key in SYSTEM_FIELDS:
+            self._take_system({event.key: event.value}, line=event.line)
+
+    def take_system_lines(self, data: bytes) -> None:
+        """Read `:::SYSJSON {...}` lines; a shell trace shows each a second time, in quotes."""
+        if _SYSTEM_MARKER not in data:
+            return
+        for number, text in _system_texts(data):
+            try:
+                record = decode_json(text, where=f"{self._where}:{number}")
+            except DecodeError as error:
+                self._skips.add(error.where, expected="one strict JSON object", found=error.found)
+                continue
+            if isinstance(record, dict):
+                self._take_system(
+                    {name: record[name] for name in SYSTEM_FIELDS if name in record}, line=number
+                )
+
+    def trace(self) -> Trace:
+        declaration = self._declaration()
+        if not self._windows and declaration == Declaration():
+            raise DecodeError(
+                "a result log that marks no run",
+                where=f"{self._where}:1",
+                expected="`run_start` or `submission_benchmark` after :::MLLOG",
+                found=f"{self._n_events} other events and {self._skips.count} unreadable lines",
+            )
+        return Trace(
+            windows=tuple(self._windows),
+            declaration=None if declaration == Declaration() else declaration,
+            skipped=self._skips.first,
+            n_skipped=self._skips.count,
+        )
+
+    def _take_start(self, event: MllogEvent) -> None:
+        window = RunWindow(start_utc_ns=event.time_ns, stop_utc_ns=None)
+        if self._windows and _is_same_run(self._windows[-1], window):
+            self._windows[-1] = _joined(self._windows[-1], window)
+        elif len(self._windows) < MOST_PER_LOG:
+            self._windows.append(window)
+        else:
+            self._skip(event, expected=f"at most {MOST_PER_LOG} runs in one log")
+
+    def _take_stop(self, event: MllogEvent) -> None:
+        last = self._windows[-1] if self._windows else None
+        if last is None or (
+            last.stop_utc_ns is not None and abs(event.time_ns - last.stop_utc_ns) > SAME_RUN_NS
+        ):
+            self._skip(event, expected="a `run_start` before it")
+            return
+        stop = RunWindow(
+            start_utc_ns=last.start_utc_ns,
+            stop_utc_ns=event.time_ns,
+            status=_text(event.metadata.get("status")),
+        )
+        self._windows[-1] = _joined(last, stop)
+
+    def _take_system(self, fields: dict[str, JsonValue], *, line: int) -> None:
+        """Keep what is declared first, where it can be read at all."""
+        try:
+            declare_system(fields, where=f"{self._where}:{line}")
+        except DecodeError as error:
+            self._skips.add(f"{self._where}:{line}", expected=error.expected, found=error.found)
+            return
+        self._system = {**fields, **self._system}
+
+    def _declaration(self) -> Declaration:
+        declared = declare_system(self._system, where=self._where)
+        in_platform = _NODES_IN_PLATFORM.match(self._platform)
+        nodes = int(in_platform[1]) if declared.nodes is None and in_platform else declared.nodes
+        if nodes != declared.nodes:
+            declared = declare_system({**self._system, SYSTEM_FIELDS[0]: nodes}, where=self._where)
+        return replace(declared, benchmark=self._benchmark, platform=self._platform)
+
+    def _skip(self, event: MllogEvent, *, expected: str) -> None:
+        self._skips.add(f"{self._where}:{event.line}", expected=expected, found=f"`{event.key}`")
+
+
+def _system_texts(data: bytes) -> Iterator[tuple[int, bytes]]:
+    for number, line in enumerate(split_lines(data), start=1):
+        _, marker, rest = line.partition(_SYSTEM_MARKER)
+        if marker and b"{" in rest:
+            yield number, rest[rest.find(b"{") : rest.rfind(b"}") + 1]
+
+
+def _text(value: JsonValue) -> str:
+    return value if isinstance(value, str) and len(value) <= _LONGEST_TEXT else ""

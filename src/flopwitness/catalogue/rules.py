@@ -8,16 +8,14 @@ not bind yet. What is not known stays unknown; a decoder that meets an unknown k
 import datetime as dt
 import difflib
 import re
-import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from importlib import resources
-from typing import Final, TypeVar
+from typing import Final
 
+from flopwitness.catalogue.toml_table import TomlTable, decode_toml
 from flopwitness.foundation.errors import DecodeError, UnknownRuleError
-from flopwitness.foundation.units import decode_flop
 
 __all__ = [
     "Comparison",
@@ -41,9 +39,6 @@ _VERSION: Final = 1
 _ID: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _SHARE: Final = re.compile(r"([1-9][0-9]?)/([1-9][0-9]?)")
 _NEAREST: Final = 3
-
-_Kind = TypeVar("_Kind")
-_Member = TypeVar("_Member", bound=StrEnum)
 
 
 class RuleStatus(StrEnum):
@@ -309,11 +304,7 @@ def decode_rules(data: bytes, *, where: str = "") -> RuleCatalogue:
         DecodeError: Not TOML; an unknown or missing key; a wrong type; a date that is no TOML date; a count
             that is no decimal string; two rules of one id; dates out of order; no source.
     """
-    try:
-        document = tomllib.loads(data.decode("utf-8"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        raise DecodeError("not TOML", where=where, expected="TOML 1.0", found=str(error)[:160]) from None
-    top = _Table(values=document, where=where)
+    top = decode_toml(data, where=where)
     version = top.integer("version")
     if version != _VERSION:
         raise DecodeError("unknown version", where=where, expected=str(_VERSION), found=str(version))
@@ -327,85 +318,7 @@ def decode_rules(data: bytes, *, where: str = "") -> RuleCatalogue:
     return RuleCatalogue(rules=rules)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Table:
-    """A TOML table that is read key by key and must be empty in the end."""
-
-    values: Mapping[str, object]
-    where: str
-    read: set[str] = field(default_factory=set)
-
-    def error(self, message: str, *, expected: str = "", found: str = "") -> DecodeError:
-        return DecodeError(message, where=self.where, expected=expected, found=found[:80])
-
-    def has(self, name: str) -> bool:
-        return name in self.values
-
-    def _get(self, name: str, kind: type[_Kind], expected: str) -> _Kind:
-        self.read.add(name)
-        value = self.values.get(name)
-        if not isinstance(value, kind) or type(value) is not kind:  # a bool is no int, a time no date
-            raise self.error(
-                f"bad or missing key {name!r}",
-                expected=expected,
-                found="nothing" if value is None else repr(value),
-            )
-        return value
-
-    def text(self, name: str) -> str:
-        value = self._get(name, str, "text")
-        if not value.strip():
-            raise self.error(f"empty key {name!r}", expected="text")
-        return value
-
-    def optional_text(self, name: str) -> str:
-        return self.text(name) if self.has(name) else ""
-
-    def integer(self, name: str) -> int:
-        return self._get(name, int, "a whole number")
-
-    def date(self, name: str) -> dt.date:
-        return self._get(name, dt.date, "a date such as 2026-01-31")
-
-    def optional_date(self, name: str) -> dt.date | None:
-        return self.date(name) if self.has(name) else None
-
-    def member(self, name: str, kind: type[_Member]) -> _Member:
-        text = self.text(name)
-        if text not in [str(member) for member in kind]:
-            raise self.error(f"bad key {name!r}", expected="one of " + ", ".join(kind), found=text)
-        return kind(text)
-
-    def positive_count(self, name: str) -> int:
-        count = decode_flop(self.text(name), where=f"{self.where}, {name}")
-        if count == 0:
-            raise DecodeError("a limit of zero", where=f"{self.where}, {name}", expected="more than 0")
-        return count
-
-    def texts(self, name: str) -> tuple[str, ...]:
-        items = self._get(name, list, "a list of texts") if self.has(name) else []
-        if not all(isinstance(item, str) and item for item in items):
-            raise self.error(f"bad key {name!r}", expected="a list of texts")
-        return tuple(items)
-
-    def table(self, name: str) -> "_Table":
-        return _Table(values=self._get(name, dict, "a table"), where=f"{self.where}, {name}")
-
-    def tables(self, name: str) -> "tuple[_Table, ...]":
-        items = self._get(name, list, "a list of tables") if self.has(name) else []
-        if not all(isinstance(item, dict) for item in items):
-            raise self.error(f"bad key {name!r}", expected="a list of tables")
-        return tuple(
-            _Table(values=item, where=f"{self.where}, {name}[{index}]") for index, item in enumerate(items)
-        )
-
-    def close(self) -> None:
-        unknown = sorted(set(self.values) - self.read)
-        if unknown:
-            raise self.error("unknown key", found=repr(unknown[0]))
-
-
-def _decode_rule(table: _Table) -> Rule:
+def _decode_rule(table: TomlTable) -> Rule:
     rule_id = table.text("id")
     if not _ID.fullmatch(rule_id):
         raise table.error("not an id", expected="lower case and hyphens", found=rule_id)
@@ -452,7 +365,7 @@ def _check_rule(rule: Rule, *, where: str) -> None:
         raise DecodeError("a rule that limits nothing", where=where, expected="thresholds or counting")
 
 
-def _decode_source(table: _Table) -> RuleSource:
+def _decode_source(table: TomlTable) -> RuleSource:
     source = RuleSource(title=table.text("title"), url=table.text("url"), date=table.date("date"))
     table.close()
     if not source.url.startswith("https://"):
@@ -460,7 +373,7 @@ def _decode_source(table: _Table) -> RuleSource:
     return source
 
 
-def _decode_threshold(table: _Table) -> Threshold:
+def _decode_threshold(table: TomlTable) -> Threshold:
     kind = table.text("kind")
     comparison = table.member("comparison", Comparison)
     threshold: Threshold
@@ -475,7 +388,7 @@ def _decode_threshold(table: _Table) -> Threshold:
             share=_decode_share(table),
             of=table.text("of"),
             comparison=comparison,
-            fallbacks=tuple(_decode_fallback(entry) for entry in table.tables("fallbacks")),
+            fallbacks=_decode_fallbacks(table.tables("fallbacks")),
         )
     else:
         raise table.error("unknown kind of threshold", expected="total, ratio or rate", found=kind)
@@ -483,7 +396,7 @@ def _decode_threshold(table: _Table) -> Threshold:
     return threshold
 
 
-def _decode_share(table: _Table) -> Fraction:
+def _decode_share(table: TomlTable) -> Fraction:
     text = table.text("share")
     match = _SHARE.fullmatch(text)
     share = Fraction(int(match[1]), int(match[2])) if match else Fraction(0)
@@ -492,13 +405,14 @@ def _decode_share(table: _Table) -> Fraction:
     return share
 
 
-def _decode_fallback(table: _Table) -> Fallback:
-    fallback = Fallback(name=table.text("name"), flop=table.positive_count("flop"))
-    table.close()
-    return fallback
+def _decode_fallbacks(tables: tuple[TomlTable, ...]) -> tuple[Fallback, ...]:
+    fallbacks = tuple(Fallback(name=each.text("name"), flop=each.positive_count("flop")) for each in tables)
+    for each in tables:
+        each.close()
+    return fallbacks
 
 
-def _decode_counting(table: _Table) -> CountingGuidance:
+def _decode_counting(table: TomlTable) -> CountingGuidance:
     guidance = CountingGuidance(
         methods=table.texts("methods"),
         includes=table.texts("includes"),

@@ -1,0 +1,164 @@
+"""The decoders that must keep the contract, each with good inputs of our own making.
+
+Tests run a small share over these; `campaigns/fuzz_decoders.py` runs many trials and adds the heads of
+real recordings where they are at hand.
+"""
+
+import gzip
+import importlib
+import io
+import json
+import tarfile
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from flopwitness.foundation.errors import DecodeError
+from flopwitness.measure.samples import Scope, Skipped
+from flopwitness.measure.sources.containers import Limits, decode_container
+from flopwitness.measure.sources.mllog import decode_mllog, split_lines
+from flopwitness.measure.sources.power_log import decode_power_log
+from flopwitness.measure.sources.result_log import decode_result_log
+from flopwitness.measure.sources.system_json import decode_system_json
+
+__all__ = ["KnownDecoder", "known_decoders"]
+
+_LIMITS: Final = Limits(member_bytes=4 << 20, total_bytes=16 << 20, members=1_000)
+_START_MS: Final = 1_700_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownDecoder:
+    """A decoder and what it reads.
+
+    Attributes:
+        name: Its name in tables and on the command line.
+        decode: Bytes in; an answer, or DecodeError.
+        seeds: Good inputs of our own making; empty where only recordings can serve.
+        recordings: Patterns of recordings that it reads, below the folder of recordings.
+    """
+
+    name: str
+    decode: Callable[[bytes], object]
+    seeds: tuple[bytes, ...]
+    recordings: tuple[str, ...] = ()
+
+
+def known_decoders() -> tuple[KnownDecoder, ...]:
+    """Every decoder of the table; those of parts that are not installed are left out."""
+    power, result, system = _power_log(), _result_log(), _system()
+    ours = (
+        KnownDecoder(
+            name="mllog",
+            decode=_decode_mllog_whole,
+            seeds=(power, result),
+            recordings=("data/mlperf/**/node_*.txt", "data/mlperf/time_only/*.txt"),
+        ),
+        KnownDecoder(
+            name="power-log",
+            decode=lambda data: decode_power_log(data, where="log", device="node_1", scope=Scope.NODE),
+            seeds=(power, _switch_log()),
+            recordings=("data/mlperf/**/node_*.txt", "data/mlperf/**/sw_*.txt"),
+        ),
+        KnownDecoder(
+            name="result-log",
+            decode=lambda data: decode_result_log(data, where="log"),
+            seeds=(result,),
+            recordings=("data/mlperf/time_only/*.txt", "data/mlperf/h100x8/dlrm_dcnv2/*.txt"),
+        ),
+        KnownDecoder(
+            name="system-json",
+            decode=lambda data: decode_system_json(data, where="system.json"),
+            seeds=(system,),
+            recordings=("data/mlperf/**/system.json",),
+        ),
+        KnownDecoder(
+            name="containers",
+            decode=lambda data: decode_container(io.BytesIO(data), name="x", where="x", limits=_LIMITS),
+            seeds=(_tar(), gzip.compress(_tar(), mtime=0), gzip.compress(power, mtime=0), _zip()),
+        ),
+    )
+    others = (
+        _if_there("run-table", "measure.sources.run_table", "decode_run_table", "data/**/runs*.csv"),
+        _if_there("lineage", "accounting.lineage", "decode_lineage", "cases/**/lineage*.json"),
+    )
+    return ours + tuple(decoder for decoder in others if decoder is not None)
+
+
+def _if_there(name: str, module: str, function: str, recordings: str) -> KnownDecoder | None:
+    try:
+        decode = getattr(importlib.import_module(f"flopwitness.{module}"), function)
+    except (ImportError, AttributeError):
+        return None
+    return KnownDecoder(
+        name=name, decode=lambda data: decode(data, where=name), seeds=(), recordings=(recordings,)
+    )
+
+
+def _decode_mllog_whole(data: bytes) -> int:
+    """How many events; one line that must be skipped counts as a refusal."""
+    n_events = 0
+    for event in decode_mllog(split_lines(data), where="log"):
+        if isinstance(event, Skipped):
+            raise DecodeError("a skipped line", where=event.where, expected=event.expected, found=event.found)
+        n_events += 1
+    return n_events
+
+
+def _line(key: str, value: object, *, at_s: float, metadata: object = "", prefix: str = "") -> str:
+    record = {
+        "namespace": "",
+        "time_ms": _START_MS + round(at_s * 1_000),
+        "event_type": "POINT_IN_TIME",
+        "key": key,
+        "value": value,
+        "metadata": metadata,
+    }
+    return f"{prefix}:::MLLOG {json.dumps(record)}"
+
+
+def _power_log() -> bytes:
+    lines = [_line("power_measurement_start", "null", at_s=0), _line("conversion_eff", 0.95, at_s=0)]
+    lines += [_line("power_reading", 5_000 + 10 * second, at_s=second) for second in range(8)]
+    lines += [_line("power_measurement_stop", None, at_s=0)]
+    return "\r\n".join(lines).encode()
+
+
+def _switch_log() -> bytes:
+    return _line("interconnect_power_est", 900, at_s=0, metadata={"switch_id": "sw_01"}).encode()
+
+
+def _result_log() -> bytes:
+    lines = [
+        "+ echo 'Beginning trial 1 of 1'",
+        ":::SYSJSON " + _system().decode(),
+        _line("submission_benchmark", "tiny", at_s=0, metadata={"lineno": 1}, prefix="0: "),
+        _line("submission_platform", "2xEXAMPLE", at_s=0, prefix="0: "),
+        _line("run_start", None, at_s=1, prefix=" 0: "),
+        _line("run_stop", 0.9, at_s=99, metadata={"status": "success"}, prefix=" 1: "),
+    ]
+    return "\n".join(lines).encode()
+
+
+def _system() -> bytes:
+    record = {"number_of_nodes": "2", "accelerators_per_node": 8, "accelerator_model_name": "Example 1"}
+    return json.dumps(record).encode()
+
+
+def _tar() -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name in ("power_ac/node_1.txt", "power_ac/" + "n" * 120 + ".txt"):
+            member = tarfile.TarInfo(name)
+            member.size = len(_switch_log())
+            archive.addfile(member, io.BytesIO(_switch_log()))
+    return file.getvalue()
+
+
+def _zip() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("node_1.txt", "node_2.txt"):
+            archive.writestr(zipfile.ZipInfo(name), _switch_log())
+    return file.getvalue()

@@ -1,0 +1,360 @@
+"""`flopwitness rules`: the compute rules, listed, shown, and compared with a total."""
+
+import datetime as dt
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from flopwitness.accounting.lineage import LineageTotal, account_lineage, decode_lineage, find_final_model
+from flopwitness.accounting.thresholds import (
+    NO_COMPUTE,
+    ComputeRange,
+    ThresholdAssessment,
+    assess_levels,
+    assess_modification,
+    assess_rate,
+)
+from flopwitness.catalogue.rules import (
+    RateThreshold,
+    RatioThreshold,
+    Rule,
+    RuleCatalogue,
+    Threshold,
+    TotalThreshold,
+    load_rules,
+)
+from flopwitness.foundation.clock import Clock, SystemClock, format_utc
+from flopwitness.foundation.errors import InputError
+from flopwitness.foundation.files import read_bounded
+from flopwitness.foundation.units import encode_flop, parse_flop
+from flopwitness.foundation.verdict import Finding, combine_verdicts
+from flopwitness.present.rules_text import (
+    AssessedRule,
+    describe_range,
+    rank_assessed,
+    render_assessments,
+    render_rule,
+    render_rule_list,
+)
+
+__all__ = ["command"]
+
+_LARGEST_LINEAGE_BYTES: Final = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    """What is compared with the rules."""
+
+    sensed: ComputeRange
+    other: ComputeRange
+    stated_flop: int
+    original_flop: int | None
+    rate_flop_per_s: int | None
+    subject: str
+    findings: tuple[Finding, ...]
+
+
+def _option_date(_: click.Context, __: click.Parameter, text: str | None) -> dt.date | None:
+    if text is None:
+        return None
+    try:
+        date = dt.date.fromisoformat(text)
+    except ValueError:
+        date = None
+    if date is None or date.isoformat() != text:
+        raise InputError(
+            "not a date", where="--on", expected="a date such as 2026-01-31", found=repr(text[:80])
+        )
+    return date
+
+
+def _option_count(_: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
+    return None if text is None else parse_flop(text, where=parameter.opts[0])
+
+
+_on_option = click.option(
+    "--on", callback=_option_date, metavar="DATE", help="The day that counts, such as 2026-01-31; today."
+)
+_json_option = click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object; counts are decimal strings."
+)
+
+
+@click.group(name="rules")
+def command() -> None:
+    """The compute rules: list them, show one, or compare a total with them.
+
+    A rule that was rescinded, vetoed or only proposed is never counted as law.
+    """
+
+
+@command.command(name="list")
+@_on_option
+@click.option("--all", "show_all", is_flag=True, help="Also what is rescinded, vetoed or proposed.")
+@_json_option
+@click.pass_context
+def list_rules(context: click.Context, on: dt.date | None, *, show_all: bool, as_json: bool) -> int:
+    """The rules, grouped by what they are: laws, guidance, and with --all everything else."""
+    catalogue = load_rules()
+    day = on or _today(context)
+    if as_json:
+        current = catalogue.rules if show_all else _laws_and_guidance(catalogue)
+        _echo_json({"on": day.isoformat(), "rules": [_rule_record(rule, day) for rule in current]})
+    else:
+        click.echo(render_rule_list(catalogue, day, show_all=show_all))
+    return 0
+
+
+@command.command(name="show")
+@click.argument("rule_id", metavar="ID")
+@_on_option
+@_json_option
+@click.pass_context
+def show_rule(context: click.Context, rule_id: str, on: dt.date | None, *, as_json: bool) -> int:
+    """Everything that is known about the rule ID, and how sure its wording is."""
+    rule = load_rules().find(rule_id)
+    day = on or _today(context)
+    if as_json:
+        _echo_json(_rule_record(rule, day))
+    else:
+        click.echo(render_rule(rule, day))
+    return 0
+
+
+@command.command(name="assess")
+@click.option("--flop", callback=_option_count, metavar="N", help="The compute, such as 2.5e24.")
+@click.option(
+    "--low", callback=_option_count, metavar="N", help="The least it may be; --flop is then the most."
+)
+@click.option("--exact", is_flag=True, help="--flop is stated as exact: no tolerance is added.")
+@click.option(
+    "--other-flop", callback=_option_count, metavar="N", help="Other recorded compute of the model."
+)
+@click.option("--lineage", type=click.Path(path_type=Path), help="A lineage file: runs, models, parents.")
+@click.option("--model", help="Which model of the lineage; needed where several are nobody's parent.")
+@click.option("--original-flop", callback=_option_count, metavar="N", help="The original's compute.")
+@click.option("--rate", callback=_option_count, metavar="N", help="Chips x peak [operations/s].")
+@click.option("--rule", "rule_ids", multiple=True, metavar="ID", help="A rule; the laws in force if none.")
+@_on_option
+@_json_option
+@click.pass_context
+def assess_total(
+    context: click.Context,
+    rule_ids: tuple[str, ...],
+    on: dt.date | None,
+    *,
+    as_json: bool,
+    **amounts: Any,  # noqa: ANN401 (click hands the options over by name)
+) -> int:
+    """Compare a total with the rules: does it stay below?
+
+    \b
+    --flop N              an estimate: 5 % are added for the sensors
+    --low M --flop N      between M and N; N with 5 % decides "below", M decides "likely above"
+    --flop N --exact      a statement; passing a threshold contradicts "stays below"
+    --lineage FILE        the sum over all runs and ancestors; exact runs are statements
+
+    Without --rule the laws in force on the day are taken. What is rescinded, vetoed, proposed or guidance
+    is compared only if it is named, and the first line then says that it is not in force. A rule about
+    modifications takes the modification as --flop and its original as --original-flop; where the original
+    is not given it counts as unknown.
+
+    Exit status: 0 below every threshold, 1 a stated total is above one, 3 nobody can tell.
+    """
+    catalogue = load_rules()
+    day = on or _today(context)
+    question = _ask(amounts)
+    rules = [catalogue.find(rule_id) for rule_id in dict.fromkeys(rule_ids)] or list(catalogue.in_force(day))
+    if not rule_ids:
+        rules = [
+            rule for rule in rules if (rule.rate if question.rate_flop_per_s is not None else rule.totals)
+        ]
+    _check_use(rules, question)
+    assessed = [each for rule in rules for each in _assess(rule, question)]
+    verdict = combine_verdicts(each.assessment.verdict for each in assessed)
+    if as_json:
+        records = [_assessed_record(each, day) for each in rank_assessed(assessed)]
+        findings = [_finding_record(finding) for finding in question.findings]
+        _echo_json({"on": day.isoformat(), "verdict": verdict.value, "rules": records, "findings": findings})
+    else:
+        text = render_assessments(assessed, on=day, subject=question.subject, findings=question.findings)
+        click.echo(text)
+    return verdict.exit_status
+
+
+def _today(context: click.Context) -> dt.date:
+    """The present day in UTC, from the clock in the context where one was handed in."""
+    clock: Clock = (context.obj or {}).get("clock") or SystemClock()
+    return dt.date.fromisoformat(format_utc(clock.now().utc_ns)[:10])
+
+
+def _laws_and_guidance(catalogue: RuleCatalogue) -> list[Rule]:
+    return [rule for rule in catalogue.rules if rule.status.value in ("law", "guidance")]
+
+
+def _ask(amounts: dict[str, Any]) -> _Question:
+    """The question that the options put together."""
+    flop: int | None = amounts["flop"]
+    low: int | None = amounts["low"]
+    lineage = _load_lineage(amounts["lineage"], amounts["model"])
+    if flop is None and lineage is None and amounts["rate"] is None:
+        raise InputError("nothing to compare", where="rules assess", expected="--flop, --lineage or --rate")
+    if flop is None and (low is not None or amounts["exact"]):
+        raise InputError("--low and --exact describe --flop", where="rules assess", expected="--flop")
+    if low is not None and amounts["exact"]:
+        raise InputError("--exact leaves no room for --low", where="rules assess", expected="one of the two")
+    stated_flop = lineage.stated_flop if lineage else 0
+    sensed = lineage.estimated if lineage else NO_COMPUTE
+    if flop is not None and amounts["exact"]:
+        stated_flop += flop
+    elif flop is not None:
+        sensed = sensed.plus(ComputeRange(low_flop=flop if low is None else low, upper_flop=flop))
+    other_flop = amounts["other_flop"] or 0
+    other = ComputeRange(low_flop=other_flop, upper_flop=other_flop)
+    return _Question(
+        sensed=sensed,
+        other=other,
+        stated_flop=stated_flop,
+        original_flop=amounts["original_flop"],
+        rate_flop_per_s=amounts["rate"],
+        subject=_describe(sensed, other, stated_flop, amounts["rate"], lineage),
+        findings=lineage.findings if lineage else (),
+    )
+
+
+def _load_lineage(path: Path | None, model_id: str | None) -> LineageTotal | None:
+    if path is None:
+        if model_id is not None:
+            raise InputError("--model needs a lineage", where="rules assess", expected="--lineage FILE")
+        return None
+    data = read_bounded(path, limit_bytes=_LARGEST_LINEAGE_BYTES)
+    models = decode_lineage(data, where=str(path))
+    return account_lineage(models, model_id if model_id is not None else find_final_model(models))
+
+
+def _describe(
+    sensed: ComputeRange,
+    other: ComputeRange,
+    stated_flop: int,
+    rate: int | None,
+    lineage: LineageTotal | None,
+) -> str:
+    """What is compared, in words."""
+    parts = []
+    if stated_flop:
+        stated = describe_range(ComputeRange(low_flop=stated_flop, upper_flop=stated_flop))
+        parts.append(f"{stated}, stated as exact")
+    if sensed != NO_COMPUTE:
+        parts.append(f"{describe_range(sensed)}, estimated (5 % added at the top for the sensors)")
+    if other != NO_COMPUTE:
+        parts.append(f"{describe_range(other)} of other recorded compute")
+    if rate is not None:
+        parts.append(f"a rate of {describe_range(ComputeRange(low_flop=rate, upper_flop=rate))} per second")
+    where = f"; {len(lineage.model_ids)} model(s) of the lineage were counted" if lineage else ""
+    return (" and ".join(parts) or "no compute") + where
+
+
+def _check_use(rules: Sequence[Rule], question: _Question) -> None:
+    """Refuse an amount that no rule would use: it would look as if it had been judged."""
+    if question.original_flop is not None and not any(rule.ratio for rule in rules):
+        raise InputError(
+            "no rule here uses the original", where="--original-flop", expected="--rule eu-gpai-modifier"
+        )
+    if question.rate_flop_per_s is not None and rules and not any(rule.rate for rule in rules):
+        raise InputError("no rule here limits a rate", where="--rate", expected="--rule us-eo14110-cluster")
+
+
+def _assess(rule: Rule, question: _Question) -> list[AssessedRule]:
+    if rule.rate is not None and question.rate_flop_per_s is not None:
+        return [AssessedRule(rule=rule, assessment=assess_rate(rule, question.rate_flop_per_s))]
+    if rule.ratio is not None:
+        modification = assess_modification(
+            rule,
+            question.sensed.plus(question.other),
+            question.original_flop,
+            stated_flop=question.stated_flop,
+        )
+        return [AssessedRule(rule=rule, assessment=modification)]
+    levels = assess_levels(rule, question.sensed, other=question.other, stated_flop=question.stated_flop)
+    return [AssessedRule(rule=rule, assessment=level) for level in levels]
+
+
+def _rule_record(rule: Rule, on: dt.date) -> dict[str, Any]:
+    return {
+        "id": rule.id,
+        "status": rule.status.value,
+        "standing": rule.status_on(on).value,
+        "jurisdiction": rule.jurisdiction,
+        "title": rule.title,
+        "citation": rule.citation,
+        "thresholds": [_threshold_record(level) for level in rule.thresholds],
+        "counts": rule.counts,
+        "binds": rule.binds,
+        "unit": rule.unit,
+        "effect": rule.effect,
+        "conditions": rule.conditions,
+        "adopted": _iso(rule.adopted),
+        "in_force_from": _iso(rule.in_force_from),
+        "in_force_until": _iso(rule.in_force_until),
+        "evidence": rule.evidence.value,
+        "source": {"title": rule.source.title, "url": rule.source.url, "date": _iso(rule.source.date)},
+        "notes": list(rule.notes),
+    }
+
+
+def _threshold_record(threshold: Threshold) -> dict[str, Any]:
+    record: dict[str, Any] = {"comparison": threshold.comparison.value}
+    if isinstance(threshold, TotalThreshold):
+        record |= {"level": threshold.name, "threshold_flop": encode_flop(threshold.flop)}
+    elif isinstance(threshold, RatioThreshold):
+        fallbacks = [{"name": each.name, "flop": encode_flop(each.flop)} for each in threshold.fallbacks]
+        record |= {"threshold_share": str(threshold.share), "of": threshold.of, "fallbacks": fallbacks}
+    elif isinstance(threshold, RateThreshold):
+        record |= {"threshold_flop_per_s": encode_flop(threshold.flop_per_s)}
+    return record
+
+
+def _assessed_record(each: AssessedRule, on: dt.date) -> dict[str, Any]:
+    rule, assessment = each.rule, each.assessment
+    record: dict[str, Any] = {
+        "id": rule.id,
+        "status": rule.status.value,
+        "standing": rule.status_on(on).value,
+        "level": each.level,
+        "comparison": assessment.comparison.value,
+        "position": assessment.position.value,
+        "verdict": assessment.verdict.value,
+        "reason": assessment.reason,
+        "headroom": None if assessment.headroom is None else str(assessment.headroom),
+        "evidence": rule.evidence.value,
+    }
+    if isinstance(assessment, ThresholdAssessment):
+        record["threshold_flop"] = encode_flop(assessment.threshold_flop)
+    else:
+        record["threshold_flop_per_s"] = encode_flop(assessment.threshold_flop_per_s)
+    return record
+
+
+def _finding_record(finding: Finding) -> dict[str, Any]:
+    return {
+        "code": finding.code,
+        "severity": finding.severity.value,
+        "message": finding.message,
+        "where": finding.where,
+        "expected": finding.expected,
+        "found": finding.found,
+        "count": finding.count,
+    }
+
+
+def _iso(date: dt.date | None) -> str | None:
+    return None if date is None else date.isoformat()
+
+
+def _echo_json(record: dict[str, Any]) -> None:
+    click.echo(json.dumps(record, ensure_ascii=False, indent=2))

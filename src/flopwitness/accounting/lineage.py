@@ -80,7 +80,7 @@ class LineageTotal:
         stated_flop: The sum of the runs that are single figures.
         estimated: The sum of the runs that are ranges; open at the top where an ancestor is not recorded.
         model_ids: The models that were counted, the model itself first.
-        unrecorded: The ancestors that are named and not recorded, sorted.
+        unrecorded: The models that are named and of which no run is recorded, sorted.
     """
 
     stated_flop: int
@@ -95,17 +95,17 @@ class LineageTotal:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """One warning for each ancestor that is not recorded."""
+        """One warning for each model of the lineage that is not recorded."""
         return tuple(
             Finding(
                 code="lineage-open",
                 severity=Severity.WARNING,
-                message=f"The ancestor {ancestor} is named and not recorded: what it took is unknown.",
+                message=f"Of {missing} no run is recorded: what it took is unknown, and nothing bounds the total.",
                 where=self.model_ids[0],
-                expected="a record of every ancestor",
-                found=ancestor,
+                expected="the runs of every model of the lineage",
+                found=missing,
             )
-            for ancestor in self.unrecorded
+            for missing in self.unrecorded
         )
 
 
@@ -194,12 +194,13 @@ def _index_models(models: Sequence[Model]) -> Mapping[str, Model]:
 
 
 def _walk_ancestors(by_id: Mapping[str, Model], model_id: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The recorded lineage, the model first, and the ancestors that are not recorded.
+    """The recorded lineage, the model first, and the models of which no run is recorded.
 
-    Depth first with its own stack, so that a chain of 100,000 models needs no recursion.
+    Depth first with its own stack, so that a chain of 100,000 models needs no recursion. A model with neither
+    runs nor parents came from somewhere all the same: it counts as not recorded.
     """
     order = {model_id: None}  # a dict keeps the order in which models are met
-    unrecorded: set[str] = set()
+    unrecorded = set() if _is_recorded(by_id, model_id) else {model_id}
     path = {model_id}
     stack: list[tuple[str, Iterator[str]]] = [(model_id, iter(by_id[model_id].parents))]
     while stack:
@@ -210,13 +211,18 @@ def _walk_ancestors(by_id: Mapping[str, Model], model_id: str) -> tuple[tuple[st
             path.discard(current)
         elif parent in path:
             raise InputError("a model that is its own ancestor", where="lineage", found=repr(parent[:80]))
-        elif parent not in by_id:
+        elif not _is_recorded(by_id, parent):
             unrecorded.add(parent)
         elif parent not in order:
             order[parent] = None
             path.add(parent)
             stack.append((parent, iter(by_id[parent].parents)))
     return tuple(order), tuple(sorted(unrecorded))
+
+
+def _is_recorded(by_id: Mapping[str, Model], model_id: str) -> bool:
+    model = by_id.get(model_id)
+    return model is not None and bool(model.runs or model.parents)
 
 
 def _some_of(ids: Sequence[str]) -> str:

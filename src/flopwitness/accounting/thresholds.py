@@ -314,14 +314,13 @@ def _whole(limit: Fraction, comparison: Comparison) -> int:
 def _place(limit: Fraction, comparison: Comparison, parts: _Total) -> tuple[Position, str]:
     """The position and the sentence that gives its reason."""
     if comparison.is_met(parts.low_flop, limit):
-        is_stated = comparison.is_met(parts.stated_flop, limit)
-        subject, flop = ("stated total", parts.stated_flop) if is_stated else ("low end", parts.low_flop)
-        return Position.LIKELY_ABOVE, f"{'The' if is_stated else 'Even the'} {subject} {_over(flop / limit)}"
+        if comparison.is_met(parts.stated_flop, limit):
+            return Position.LIKELY_ABOVE, f"The stated total {_over(parts.stated_flop / limit)}"
+        subject = "The estimate" if parts.low_flop == parts.upper_flop else "Even the low end"
+        return Position.LIKELY_ABOVE, f"{subject} {_over(parts.low_flop / limit)}"
     if parts.worst_flop is not None and not comparison.is_met(parts.worst_flop, limit):
         subject = "The stated total" if parts.is_stated else "Even the bound"
-        below = (
-            f"{subject} {_under(limit / parts.worst_flop)}" if parts.worst_flop else "No compute is recorded."
-        )
+        below = f"{subject} {_under(limit / parts.worst_flop)}" if parts.worst_flop else "The total is zero."
         return Position.BELOW, below
     return Position.CANNOT_TELL, _why_unclear(limit, comparison, parts)
 
@@ -338,17 +337,21 @@ def _why_unclear(limit: Fraction, comparison: Comparison, parts: _Total) -> str:
 def _over(ratio: Fraction) -> str:
     if ratio == 1:
         return "equals it, and “at least” includes that."
-    return (
-        "is over it by less than a tenth." if ratio < _HARDLY else f"is {format_times(ratio)} times as high."
-    )
+    if ratio < _HARDLY:
+        return f"is {_percent(ratio - 1)} over it."
+    return f"is {format_times(ratio)} times as high."
 
 
 def _under(headroom: Fraction) -> str:
     if headroom == 1:
         return "equals it, and “more than” excludes that."
     if headroom < _HARDLY:
-        return "is under it, by less than a tenth."
+        return f"is {_percent(1 - 1 / headroom)} under it."
     return f"is {format_times(headroom)} times under it."
+
+
+def _percent(part: Fraction) -> str:
+    return f"{float(part * 100):.2g} %"
 
 
 def _agree(assessments: Sequence[ThresholdAssessment]) -> ThresholdAssessment:

@@ -34,6 +34,7 @@ from flopwitness.foundation.units import encode_flop, parse_flop
 from flopwitness.foundation.verdict import Finding, combine_verdicts
 from flopwitness.present.rules_text import (
     AssessedRule,
+    describe_amount,
     describe_range,
     rank_assessed,
     render_assessments,
@@ -50,6 +51,7 @@ _LARGEST_LINEAGE_BYTES: Final = 64 * 1024 * 1024
 class _Question:
     """What is compared with the rules."""
 
+    has_total: bool
     sensed: ComputeRange
     other: ComputeRange
     stated_flop: int
@@ -145,6 +147,7 @@ def show_rule(context: click.Context, rule_id: str, on: dt.date | None, *, as_js
 @click.pass_context
 def assess_total(
     context: click.Context,
+    /,
     rule_ids: tuple[str, ...],
     on: dt.date | None,
     *,
@@ -165,16 +168,11 @@ def assess_total(
     is not given it counts as unknown.
 
     Exit status: 0 below every threshold, 1 a stated total is above one, 3 nobody can tell.
-    """
+    """  # noqa: D301 (click reads the escape)
     catalogue = load_rules()
     day = on or _today(context)
     question = _ask(amounts)
-    rules = [catalogue.find(rule_id) for rule_id in dict.fromkeys(rule_ids)] or list(catalogue.in_force(day))
-    if not rule_ids:
-        rules = [
-            rule for rule in rules if (rule.rate if question.rate_flop_per_s is not None else rule.totals)
-        ]
-    _check_use(rules, question)
+    rules = _choose(catalogue, rule_ids, day, question)
     assessed = [each for rule in rules for each in _assess(rule, question)]
     verdict = combine_verdicts(each.assessment.verdict for each in assessed)
     if as_json:
@@ -217,6 +215,7 @@ def _ask(amounts: dict[str, Any]) -> _Question:
     other_flop = amounts["other_flop"] or 0
     other = ComputeRange(low_flop=other_flop, upper_flop=other_flop)
     return _Question(
+        has_total=flop is not None or lineage is not None,
         sensed=sensed,
         other=other,
         stated_flop=stated_flop,
@@ -254,24 +253,41 @@ def _describe(
     if other != NO_COMPUTE:
         parts.append(f"{describe_range(other)} of other recorded compute")
     if rate is not None:
-        parts.append(f"a rate of {describe_range(ComputeRange(low_flop=rate, upper_flop=rate))} per second")
-    where = f"; {len(lineage.model_ids)} model(s) of the lineage were counted" if lineage else ""
+        parts.append(f"a rate of {describe_amount(rate)} operations per second")
+    counted = len(lineage.model_ids) if lineage else 0
+    where = f" (over {counted} model{'' if counted == 1 else 's'} of the lineage)" if counted else ""
     return (" and ".join(parts) or "no compute") + where
 
 
-def _check_use(rules: Sequence[Rule], question: _Question) -> None:
-    """Refuse an amount that no rule would use: it would look as if it had been judged."""
+def _choose(
+    catalogue: RuleCatalogue, rule_ids: Sequence[str], on: dt.date, question: _Question
+) -> list[Rule]:
+    """The rules that are named, or the laws in force that the amounts can be compared with.
+
+    An amount that no rule would use is refused: it would look as if it had been judged.
+    """
+    named = [catalogue.find(rule_id) for rule_id in dict.fromkeys(rule_ids)]
+    rules = named or [
+        rule
+        for rule in catalogue.in_force(on)
+        if (question.has_total and rule.totals) or (question.rate_flop_per_s is not None and rule.rate)
+    ]
     if question.original_flop is not None and not any(rule.ratio for rule in rules):
-        raise InputError(
-            "no rule here uses the original", where="--original-flop", expected="--rule eu-gpai-modifier"
-        )
-    if question.rate_flop_per_s is not None and rules and not any(rule.rate for rule in rules):
-        raise InputError("no rule here limits a rate", where="--rate", expected="--rule us-eo14110-cluster")
+        expected = "--rule eu-gpai-modifier"
+        raise InputError("no rule here uses the original", where="--original-flop", expected=expected)
+    if question.rate_flop_per_s is not None and not any(rule.rate for rule in rules):
+        expected = "--rule us-eo14110-cluster"
+        raise InputError("no rule here limits a rate", where="--rate", expected=expected)
+    if question.has_total and named and not any(rule.totals or rule.ratio for rule in named):
+        assess_levels(named[0], question.sensed)  # refuses, and says what the rule needs
+    return rules
 
 
 def _assess(rule: Rule, question: _Question) -> list[AssessedRule]:
     if rule.rate is not None and question.rate_flop_per_s is not None:
         return [AssessedRule(rule=rule, assessment=assess_rate(rule, question.rate_flop_per_s))]
+    if not question.has_total:
+        raise InputError("cannot be judged by a rate", where=rule.id, expected="--flop or --lineage")
     if rule.ratio is not None:
         modification = assess_modification(
             rule,

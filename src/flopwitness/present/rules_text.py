@@ -188,9 +188,7 @@ def render_assessments(
     for each in rank_assessed(assessed):
         standing = each.rule.status_on(on)
         if standing is not Standing.IN_FORCE:
-            lines += _paragraph(
-                f"{_sentence(describe_standing(each.rule, on))} {each.rule.id} is no law then."
-            )
+            lines += _paragraph(_sentence(f"{describe_standing(each.rule, on)} ({each.rule.id})"))
         lines += [*_paragraph(_judgement(each)), *_basis(each.rule), ""]
     if not assessed:
         lines += [f"No compute rule in this catalogue was in force on {_day(on)}.", ""]
@@ -247,7 +245,9 @@ def _fallback_facts(ratio: RatioThreshold | None) -> list[tuple[str, str]]:
 
 def _one_rule(rule: Rule, on: dt.date) -> str:
     limits = "; ".join(describe_threshold(level) for level in rule.thresholds) or "sets no threshold"
-    verified = "" if rule.evidence is Evidence.READ else f" Wording {describe_evidence(rule.evidence)}."
+    verified = (
+        "" if rule.evidence is Evidence.READ else f" Its wording is {describe_evidence(rule.evidence)}."
+    )
     return f"{rule.title}: {limits}. {_sentence(describe_standing(rule, on))}{verified}"
 
 

@@ -100,7 +100,7 @@ class LineageTotal:
             Finding(
                 code="lineage-open",
                 severity=Severity.WARNING,
-                message=f"Of {missing} no run is recorded: what it took is unknown, and nothing bounds the total.",
+                message=f"No run of {missing} is recorded: nothing bounds the total from above.",
                 where=self.model_ids[0],
                 expected="the runs of every model of the lineage",
                 found=missing,

@@ -106,7 +106,7 @@ class TomlTable:
 
     def _list(self, name: str, kind: type[_Kind], expected: str) -> list[_Kind]:
         items = self._get(name, list, expected) if self.has(name) else []
-        if not all(isinstance(item, kind) and item for item in items):
+        if not all(isinstance(item, kind) and item != "" for item in items):
             raise self.error(f"bad key {name!r}", expected=expected)
         return items
 

@@ -36,6 +36,7 @@ from flopwitness.present.rules_text import (
     AssessedRule,
     describe_amount,
     describe_range,
+    is_shown_by_default,
     rank_assessed,
     render_assessments,
     render_rule,
@@ -105,8 +106,8 @@ def list_rules(context: click.Context, on: dt.date | None, *, show_all: bool, as
     catalogue = load_rules()
     day = on or _today(context)
     if as_json:
-        current = catalogue.rules if show_all else _laws_and_guidance(catalogue)
-        _echo_json({"on": day.isoformat(), "rules": [_rule_record(rule, day) for rule in current]})
+        shown = [rule for rule in catalogue.rules if show_all or is_shown_by_default(rule, day)]
+        _echo_json({"on": day.isoformat(), "rules": [_rule_record(rule, day) for rule in shown]})
     else:
         click.echo(render_rule_list(catalogue, day, show_all=show_all))
     return 0
@@ -189,10 +190,6 @@ def _today(context: click.Context) -> dt.date:
     """The present day in UTC, from the clock in the context where one was handed in."""
     clock: Clock = (context.obj or {}).get("clock") or SystemClock()
     return dt.date.fromisoformat(format_utc(clock.now().utc_ns)[:10])
-
-
-def _laws_and_guidance(catalogue: RuleCatalogue) -> list[Rule]:
-    return [rule for rule in catalogue.rules if rule.status.value in ("law", "guidance")]
 
 
 def _ask(amounts: dict[str, Any]) -> _Question:

@@ -32,6 +32,7 @@ __all__ = [
     "describe_range",
     "describe_standing",
     "describe_threshold",
+    "is_shown_by_default",
     "rank_assessed",
     "render_assessments",
     "render_rule",
@@ -46,7 +47,7 @@ _MOST_DIGITS: Final = 4
 _GROUPS: Final[dict[RuleStatus, tuple[str, str]]] = {
     RuleStatus.LAW: ("Laws", "Binding from the date given."),
     RuleStatus.GUIDANCE: ("Guidance", "Not law: how an authority reads the law."),
-    RuleStatus.RESCINDED: ("Rescinded", "Not in force any more: they bound between the dates given."),
+    RuleStatus.RESCINDED: ("Rescinded", "They bound between the dates given, and no longer do."),
     RuleStatus.VETOED: ("Vetoed", "Never in force: passed by a parliament and refused."),
     RuleStatus.PROPOSAL: ("Proposals", "Not in force: nobody is bound."),
 }
@@ -140,6 +141,11 @@ def describe_standing(rule: Rule, on: dt.date) -> str:
     return f"not in force: {standing.value}"
 
 
+def is_shown_by_default(rule: Rule, on: dt.date) -> bool:
+    """Whether a list shows the rule unasked: laws, guidance, and what was in force on the day `on`."""
+    return rule.status in _SHOWN_BY_DEFAULT or rule.status_on(on) is Standing.IN_FORCE
+
+
 def render_rule_list(catalogue: RuleCatalogue, on: dt.date, *, show_all: bool = False) -> str:
     """The rules grouped by what they are, laws first.
 
@@ -152,16 +158,17 @@ def render_rule_list(catalogue: RuleCatalogue, on: dt.date, *, show_all: bool = 
     hidden = 0
     for status, (name, meaning) in _GROUPS.items():
         rules = [rule for rule in catalogue.rules if rule.status is status]
-        if not rules:
-            continue
-        if not show_all and status not in _SHOWN_BY_DEFAULT:
-            hidden += len(rules)
-            continue
-        lines += ["", f"{name}. {meaning}"]
-        for rule in rules:
+        shown = [rule for rule in rules if show_all or is_shown_by_default(rule, on)]
+        hidden += len(rules) - len(shown)
+        if shown:
+            lines += ["", f"{name}. {meaning}"]
+        for rule in shown:
             lines += ["", f"  {rule.id}", *_paragraph(_one_rule(rule, on), indent=4)]
     if hidden:
-        lines += ["", f"{hidden} more are not law (rescinded, vetoed or proposed): --all lists them."]
+        lines += [
+            "",
+            f"{hidden} more are no law on that day (rescinded, vetoed or proposed): --all lists them.",
+        ]
     return "\n".join(lines)
 
 

@@ -1,0 +1,351 @@
+"""`flopwitness estimate`: FLOP, interval, upper bound and rules, from logs of one run or a table of runs."""
+
+import datetime as dt
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from flopwitness.accounting.answers import RowAnswer, answer_row, assess_measurement, index_models
+from flopwitness.accounting.thresholds import NO_COMPUTE, ComputeRange
+from flopwitness.catalogue.chips import Chip, ChipCatalogue, Precision, load_chips
+from flopwitness.catalogue.rules import Rule, load_rules
+from flopwitness.cli.options import (
+    choose_rules,
+    format_option,
+    json_option,
+    on_option,
+    option_precisions,
+    option_safety,
+    paths_argument,
+    rule_option,
+    scope_option,
+    today,
+)
+from flopwitness.foundation.clock import SystemClock
+from flopwitness.foundation.errors import InputError
+from flopwitness.foundation.files import read_bounded, write_whole
+from flopwitness.foundation.units import parse_flop
+from flopwitness.foundation.verdict import Finding, Severity, combine_verdicts
+from flopwitness.measure.bounds import SAFETY_DEFAULT, SAFETY_HOSTILE
+from flopwitness.measure.meter import Measurement, Question, measure_trace
+from flopwitness.measure.quality import power_series
+from flopwitness.measure.reference import Workload, load_reference
+from flopwitness.measure.rows import chip_left_open, measure_row
+from flopwitness.measure.samples import Scope, Trace
+from flopwitness.measure.sources.formats import read_evidence
+from flopwitness.measure.sources.run_table import RunTable, decode_run_table, is_run_table
+from flopwitness.measure.sources.selection import Selection, parse_where, select
+from flopwitness.present.estimate_json import render_run, render_table
+from flopwitness.present.estimate_text import render_run_text, render_table_text
+
+__all__ = ["command"]
+
+_LARGEST_TABLE_BYTES: Final = 512 * 1024 * 1024
+_HEAD_BYTES: Final = 64 * 1024
+_MOST_CHIPS: Final = 1_000_000_000
+_TABLE_FORMAT: Final = "run-table"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """The options of one call, as values."""
+
+    chip: str | None
+    count: int | None
+    precisions: tuple[Precision, ...]
+    workload: Workload
+    safety: Fraction
+    level: float
+    rules: tuple[Rule, ...]
+    is_rule_named: bool
+    tolerance_ppm: int
+    other: ComputeRange
+    as_json: bool
+    out: Path | None
+    plot: Path | None
+    n_rows: int
+
+
+@click.command("estimate")
+@paths_argument
+@click.option("--chip", metavar="NAME", help="The accelerator: an id or any name that logs call it by.")
+@click.option("--count", type=click.IntRange(1, _MOST_CHIPS), help="How many accelerators in all.")
+@click.option(
+    "--precision",
+    "precisions",
+    callback=option_precisions,
+    metavar="P,P",
+    help="Precisions that may have been used.",
+)
+@click.option(
+    "--workload", type=click.Choice([str(w) for w in Workload]), default=str(Workload.ANY), show_default=True
+)
+@scope_option
+@rule_option
+@on_option
+@click.option(
+    "--safety",
+    default=str(float(SAFETY_DEFAULT)),
+    show_default=True,
+    callback=option_safety,
+    help=f"Factor of the energy bound; {float(SAFETY_HOSTILE):g} against a hostile prover.",
+)
+@click.option(
+    "--level",
+    type=click.FloatRange(0.5, 0.999),
+    default=0.9,
+    show_default=True,
+    help="Nominal level of the interval.",
+)
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0, 1),
+    default=0.05,
+    show_default=True,
+    help="What the sensors may be off by, as a share.",
+)
+@click.option(
+    "--other-flop", metavar="N", help="The model's other recorded compute, such as its base model's."
+)
+@click.option(
+    "--where",
+    "wheres",
+    multiple=True,
+    metavar="COLUMN=VALUE",
+    help="Rows of a table to keep; may be repeated.",
+)
+@click.option(
+    "--gate", type=click.FloatRange(0, 100), help="Rows of a table to keep: utilisation of at least this [%]."
+)
+@click.option(
+    "--rows", "n_rows", type=click.IntRange(0), default=40, show_default=True, help="Rows of a table to show."
+)
+@format_option
+@click.option(
+    "--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw the power, as .png or .svg."
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Also write the JSON answer to a file."
+)
+@json_option
+def command(logs: tuple[Path, ...], **options: Any) -> int:  # noqa: ANN401 (click hands over one value an option)
+    """Say how much training compute LOGS show, how sure that is, and where it lies beside the rules.
+
+    LOGS are all logs of one run (power, result and system files, folders or archives of nodes), or one
+    table of runs. With a rule named, the exit status is 0 where the run is below it and 3 where that
+    cannot be told.
+    """
+    format_name, scope = options.pop("format_name"), options.pop("scope")
+    wheres, gate = options.pop("wheres"), options.pop("gate")
+    call = _understand(**options)
+    table = _read_table(logs, format_name)
+    if table is not None:
+        return _estimate_table(table, call, wheres=wheres, gate=gate)
+    if wheres or gate is not None:
+        raise InputError(
+            "--where and --gate choose rows of a table", where=str(logs[0]), expected="a table of runs"
+        )
+    trace = read_evidence(logs, format=format_name, scope=None if scope is None else Scope(scope))
+    return _estimate_run(trace, call)
+
+
+def _understand(
+    *,
+    chip: str | None,
+    count: int | None,
+    precisions: tuple[Precision, ...],
+    workload: str,
+    rule_ids: tuple[str, ...],
+    on: dt.date | None,
+    safety: Fraction,
+    level: float,
+    tolerance: float,
+    other_flop: str | None,
+    **rest: Any,  # noqa: ANN401 (the options that need no work)
+) -> _Call:
+    """The options as values."""
+    other = NO_COMPUTE
+    if other_flop is not None:
+        flop = parse_flop(other_flop, where="--other-flop")
+        other = ComputeRange(low_flop=flop, upper_flop=flop)
+    return _Call(
+        chip=chip,
+        count=count,
+        precisions=precisions,
+        workload=Workload(workload),
+        safety=safety,
+        level=level,
+        rules=choose_rules(load_rules(), rule_ids, on or today(SystemClock())),
+        is_rule_named=bool(rule_ids),
+        tolerance_ppm=round(tolerance * 1_000_000),
+        other=other,
+        **rest,
+    )
+
+
+def _estimate_run(trace: Trace, call: _Call) -> int:
+    """One run from its logs."""
+    question, findings = _pose(trace, call, load_chips())
+    measurement = measure_trace(trace, question, table=load_reference())
+    findings = [*findings, *measurement.findings]
+    assessments = assess_measurement(
+        measurement, call.rules, other=call.other, tolerance_ppm=call.tolerance_ppm
+    )
+    record = render_run(measurement, question, assessments, inputs=trace.provenance, findings=findings)
+    if call.plot is not None:
+        _draw(trace, measurement, question, call.plot)
+    rules = {rule.id: rule for rule in call.rules}
+    _deliver(
+        record, render_run_text(measurement, question, assessments, rules=rules, findings=findings), call
+    )
+    if not call.is_rule_named:
+        return 0
+    return combine_verdicts(item.verdict for item in assessments).exit_status
+
+
+def _pose(trace: Trace, call: _Call, catalogue: ChipCatalogue) -> tuple[Question, list[Finding]]:
+    """The question, with chip and count from the log's own declaration where the call names none.
+
+    Raises:
+        InputError: Neither the call nor the log says which chip, or how many.
+    """
+    declared = trace.declaration
+    findings: list[Finding] = []
+    where = trace.provenance[0].path if trace.provenance else ""
+    name = call.chip or (declared.chip_name if declared is not None else "")
+    count = call.count or (declared.chips if declared is not None else None)
+    if not name:
+        raise InputError("the log does not name its accelerator", where=where, expected="--chip NAME")
+    if not count:
+        raise InputError("the log does not say how many accelerators ran", where=where, expected="--count N")
+    if call.chip is None or call.count is None:
+        findings.append(
+            Finding(
+                code="declared-hardware",
+                severity=Severity.WARNING,
+                message=f"chip and count come from the log's own declaration ({count} x {name}), which nothing here checks",
+            )
+        )
+    chips = catalogue.find(name)
+    if len(chips) > 1:
+        findings.append(chip_left_open(name, chips))
+    return Question(
+        chips=chips,
+        count=count,
+        precisions=_checked(call.precisions, chips),
+        workload=call.workload,
+        safety=call.safety,
+        level=call.level,
+    ), findings
+
+
+def _checked(precisions: tuple[Precision, ...], chips: tuple[Chip, ...]) -> tuple[Precision, ...]:
+    """The precisions, each known for every chip that may have been used."""
+    for precision in precisions:
+        for chip in chips:
+            chip.peak(precision)
+    return precisions
+
+
+def _draw(trace: Trace, measurement: Measurement, question: Question, path: Path) -> None:
+    from flopwitness.present.power_plot import draw_power  # noqa: PLC0415 (matplotlib is slow to load)
+
+    scope = measurement.energy.scope if measurement.energy is not None else Scope.UNKNOWN
+    title = f"{question.count:,} x {question.chips[0].name}"
+    series = power_series(trace, [scope])
+    write_whole(
+        path, draw_power(series, measurement, title=title, format_name=path.suffix.removeprefix(".").lower())
+    )
+
+
+def _deliver(record: dict[str, Any], text: str, call: _Call) -> None:
+    """Print the answer, and write it where a file is asked for, whole or not at all."""
+    encoded = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)
+    if call.out is not None:
+        write_whole(call.out, f"{encoded}\n".encode())
+    click.echo(encoded if call.as_json else text, nl=call.as_json)
+
+
+def _read_table(logs: tuple[Path, ...], format_name: str | None) -> RunTable | None:
+    """The table of runs, where the one file handed over is one; None for logs.
+
+    Raises:
+        InputError: A table among several files.
+    """
+    for path in logs:
+        if not path.is_file() or (format_name is not None and format_name != _TABLE_FORMAT):
+            continue
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+        if format_name == _TABLE_FORMAT or is_run_table(head, path.name):
+            if len(logs) > 1:
+                raise InputError("a table of runs stands alone", where=str(path), expected="one file")
+            return decode_run_table(read_bounded(path, limit_bytes=_LARGEST_TABLE_BYTES), where=str(path))
+    return None
+
+
+def _estimate_table(table: RunTable, call: _Call, *, wheres: tuple[str, ...], gate: float | None) -> int:
+    """Every row of a table of runs."""
+    if call.plot is not None:
+        raise InputError("a table of runs has no power to draw", where="--plot", expected="logs of one run")
+    catalogue, reference = load_chips(), load_reference()
+    index = index_models(table.rows)
+    selection = select(table.rows, [parse_where(text) for text in wheres], gate)
+    chips = catalogue.find(call.chip) if call.chip is not None else ()
+    stated = Question(
+        chips=chips,
+        count=call.count or 0,
+        precisions=_checked(call.precisions, chips),
+        workload=call.workload,
+        safety=call.safety,
+        level=call.level,
+    )
+    answers = [
+        answer_row(
+            row,
+            measure_row(row, stated, catalogue=catalogue, table=reference),
+            call.rules,
+            index=index,
+            other=call.other,
+            tolerance_ppm=call.tolerance_ppm,
+        )
+        for row in selection.rows
+    ]
+    findings = _table_findings(table, selection)
+    record = render_table(answers, inputs=[table.provenance], findings=findings)
+    rules = {rule.id: rule for rule in call.rules}
+    _deliver(record, render_table_text(answers, rules=rules, findings=findings, limit=call.n_rows), call)
+    return 0
+
+
+def _table_findings(table: RunTable, selection: Selection) -> list[Finding]:
+    """What could not be read, and what was left out and why."""
+    findings = []
+    if table.n_skipped:
+        first = table.skipped[0]
+        findings.append(
+            Finding(
+                code="cells-skipped",
+                severity=Severity.WARNING,
+                message=f"{table.n_skipped} cells or rows could not be read and count as missing, first {first.where}",
+                where=first.where,
+                expected=first.expected,
+                found=first.found,
+                count=table.n_skipped,
+            )
+        )
+    left_out = (
+        (selection.n_unmatched, "do not meet the conditions"),
+        (selection.n_below_gate, "stay below the gate"),
+        (selection.n_without_utilisation, "record no utilisation and cannot pass the gate"),
+    )
+    findings += [
+        Finding(code="rows-left-out", severity=Severity.NOTE, message=f"{count} rows {why}", count=count)
+        for count, why in left_out
+        if count
+    ]
+    return findings

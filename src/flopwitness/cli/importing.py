@@ -1,0 +1,60 @@
+"""`flopwitness import`: logs of one run, read into one trace file that keeps where everything came from."""
+
+import json
+from pathlib import Path
+
+import click
+
+from flopwitness.cli.options import format_option, json_option, paths_argument, scope_option
+from flopwitness.foundation.files import write_whole
+from flopwitness.measure.quality import assess_reading
+from flopwitness.measure.samples import Scope
+from flopwitness.measure.sources.formats import read_evidence
+from flopwitness.measure.trace_file import encode_trace
+
+__all__ = ["command"]
+
+
+@click.command("import")
+@paths_argument
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The trace file to write (Parquet).",
+)
+@format_option
+@scope_option
+@json_option
+def command(
+    logs: tuple[Path, ...], *, out: Path, format_name: str | None, scope: str | None, as_json: bool
+) -> int:
+    """Read LOGS of one run and keep them as one trace file, whole or not at all."""
+    trace = read_evidence(logs, format=format_name, scope=None if scope is None else Scope(scope))
+    data = encode_trace(trace)
+    write_whole(out, data)
+    findings = assess_reading(trace)
+    n_readings = sum(len(series) for series in trace.series)
+    if as_json:
+        record = {
+            "spec": "flopwitness/import/v1",
+            "out": str(out),
+            "size_bytes": len(data),
+            "n_series": len(trace.series),
+            "n_readings": n_readings,
+            "n_runs": len(trace.windows),
+            "n_skipped": trace.n_skipped,
+            "inputs": [
+                {"path": part.path, "format": part.format, "digest": str(part.digest)}
+                for part in trace.provenance
+            ],
+        }
+        click.echo(json.dumps(record, indent=2, ensure_ascii=False))
+        return 0
+    click.echo(
+        f"{out}: {n_readings:,} readings in {len(trace.series)} series from {len(trace.provenance)} files"
+    )
+    for finding in findings:
+        click.echo(f"  {finding.code}: {finding.message}")
+    return 0

@@ -1,0 +1,464 @@
+"""The meter: a trace of one run in; energy, interval, upper bound and findings out.
+
+The run's own marks choose what is estimated, because they say which work is meant. They never lower the
+bound: that covers everything recorded, since the marks are the Prover's word.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from flopwitness.catalogue.chips import Chip, Precision
+from flopwitness.foundation.units import NANOSECOND_PER_SECOND, SECOND_PER_HOUR, format_duration, scale_count
+from flopwitness.foundation.verdict import Finding, Severity, rank_findings
+from flopwitness.measure import quality
+from flopwitness.measure.bounds import SAFETY_DEFAULT, UpperBound, bound_from_above
+from flopwitness.measure.energy import Energy, integrate_power
+from flopwitness.measure.estimators.prior import Observation, Prior, estimate_prior
+from flopwitness.measure.reference import ReferenceTable, Workload
+from flopwitness.measure.samples import RunWindow, Scope, Series, Trace
+
+__all__ = ["Estimate", "Measurement", "Question", "RunEnergy", "measure_trace", "settle_estimate"]
+
+CONVENTION: Final = (
+    "model FLOP, a multiply-add is 2; the upper bound holds for executed FLOP of any precision"
+)
+
+_SCOPE_PREFERENCE: Final = (
+    Scope.GPU,
+    Scope.MODULE,
+    Scope.RAIL,
+    Scope.NODE_AC,
+    Scope.NODE_DC,
+    Scope.NODE,
+    Scope.UNKNOWN,
+)
+_FEWEST_COVERED: Final = 0.8
+_NODE_OVER_CHIPS: Final = 2.5
+_BOARD_OVER_CHIP: Final = 1.5
+_LONGEST_RUN_S: Final = 100 * 365 * 24 * SECOND_PER_HOUR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What the user states beside the logs.
+
+    Attributes:
+        chips: The chips that may have been used; several where a name leaves the variant open.
+        count: How many chips in all.
+        precisions: The precisions that may have been used; empty where nobody says.
+        workload: What is stated of the workload.
+        safety: The factor s of the energy bound.
+        level: Nominal level of the interval.
+    """
+
+    chips: tuple[Chip, ...]
+    count: int
+    precisions: tuple[Precision, ...] = ()
+    workload: Workload = Workload.ANY
+    safety: Fraction = SAFETY_DEFAULT
+    level: float = 0.9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnergy:
+    """The energy of all devices together.
+
+    Attributes:
+        scope: What the readings cover.
+        devices: One figure a device, over the run.
+        shown_j: What the readings show over the run [J].
+        low_j: The least that they leave possible [J].
+        high_j: The most [J]; None where a gap or a missing device has no limit.
+        recorded_high_j: The most over everything recorded [J]; None likewise.
+        coverage: Covered time over claimed time, all expected devices together, 0 to 1; None where a
+            table of runs does not say.
+        filled: Covered or bridged time over claimed time, 0 to 1.
+    """
+
+    scope: Scope
+    devices: tuple[Energy, ...]
+    shown_j: float
+    low_j: float
+    high_j: float | None
+    recorded_high_j: float | None
+    coverage: float | None
+    filled: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A point never travels without its interval, level, method and the digest of what it rests on.
+
+    Attributes:
+        flop: The point.
+        low_flop: Lower end, rounded down.
+        high_flop: Upper end, rounded up; at most the upper bound.
+        level: Nominal level of the interval.
+        calibration: Digest of the calibration or reference table.
+        prior: How the prior came to it.
+    """
+
+    flop: int
+    low_flop: int
+    high_flop: int
+    level: float
+    calibration: str
+    prior: Prior
+
+    @property
+    def ratio(self) -> float:
+        """Upper end over lower end."""
+        return self.high_flop / max(1, self.low_flop)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """The meter's answer for one run.
+
+    Attributes:
+        duration_s: The run's length as marked, else the recording's [s]; None where unknown.
+        recorded_s: The length of everything recorded [s]; None where unknown.
+        window: The run that was measured; None for the whole recording.
+        energy: The energy; None where no power was recorded.
+        estimate: The interval; None where nothing can be estimated.
+        upper: The bound; None where nothing bounds the run.
+        findings: What a reader must know, worst first.
+    """
+
+    duration_s: float | None
+    recorded_s: float | None
+    window: RunWindow | None
+    energy: RunEnergy | None
+    estimate: Estimate | None
+    upper: UpperBound | None
+    findings: tuple[Finding, ...]
+
+
+def measure_trace(trace: Trace, question: Question, *, table: ReferenceTable) -> Measurement:
+    """The answer for one run from its merged logs.
+
+    Args:
+        trace: Power, result and switch logs of one run, merged.
+        question: What the user states beside them.
+        table: The reference classes of the prior.
+    """
+    findings = quality.assess_reading(trace)
+    scope, series = _choose_power(trace, findings)
+    window = _choose_window(trace, series, findings)
+    span = _recorded_span(series, window)
+    energy = _measure_energy(trace, series, scope, window, span, question) if series else None
+    duration_s = _length_s(window) if window is not None and window.stop_utc_ns is not None else _span_s(span)
+    if energy is not None:
+        findings += _assess_energy(trace, series, energy, window, duration_s or 0.0, question)
+    copies = quality.copied_devices(trace)
+    findings += copies
+    recorded_s = _span_s(span)
+    upper = bound_from_above(
+        question.chips,
+        count=question.count,
+        duration_s=max(filter(None, (recorded_s, duration_s)), default=None),
+        energy_j=energy.recorded_high_j if energy is not None and not copies else None,
+        safety=question.safety,
+    )
+    seen = _observe(energy, scope, question.count, duration_s, findings)
+    estimate = settle_estimate(question, seen, table=table, upper=upper, findings=findings)
+    return Measurement(
+        duration_s=duration_s,
+        recorded_s=recorded_s,
+        window=window,
+        energy=energy,
+        estimate=estimate,
+        upper=upper,
+        findings=rank_findings(findings),
+    )
+
+
+def settle_estimate(
+    question: Question,
+    seen: Observation,
+    *,
+    table: ReferenceTable,
+    upper: UpperBound | None,
+    findings: list[Finding],
+) -> Estimate | None:
+    """The prior's interval in whole counts, cut at the bound; what it had to assume goes to `findings`."""
+    prior = estimate_prior(
+        question.chips,
+        seen,
+        table=table,
+        precisions=question.precisions,
+        workload=question.workload,
+        level=question.level,
+    )
+    if prior is None:
+        return None
+    if not question.precisions:
+        names = ", ".join(prior.precisions)
+        findings.append(
+            Finding(
+                code="precision-assumed",
+                severity=Severity.NOTE,
+                message=f"nobody recorded the precision; the interval allows for {names}. The bound holds for every precision",
+            )
+        )
+    high_flop = scale_count(prior.interval.high_flop, up=True)
+    flop, low_flop = scale_count(prior.interval.mid_flop), scale_count(prior.interval.low_flop)
+    if upper is not None and high_flop > upper.flop:
+        high_flop = upper.flop
+        low_flop = min(low_flop, high_flop)
+        flop = min(flop, math.isqrt(low_flop * high_flop))
+    return Estimate(
+        flop=flop,
+        low_flop=low_flop,
+        high_flop=high_flop,
+        level=question.level,
+        calibration=str(table.digest),
+        prior=prior,
+    )
+
+
+def _choose_power(trace: Trace, findings: list[Finding]) -> tuple[Scope, tuple[Series, ...]]:
+    """The power series of one scope: overlapping scopes are never added."""
+    present = [scope for scope in _SCOPE_PREFERENCE if quality.power_series(trace, [scope])]
+    if not present:
+        return Scope.UNKNOWN, ()
+    if len(present) > 1:
+        findings.append(
+            Finding(
+                code="scopes-overlap",
+                severity=Severity.NOTE,
+                message=f"power was recorded as {' and as '.join(present)}; they cover the same devices and are not added: {present[0]} is used",
+            )
+        )
+    return present[0], quality.power_series(trace, present[:1])
+
+
+def _choose_window(trace: Trace, series: Sequence[Series], findings: list[Finding]) -> RunWindow | None:
+    """The run that the readings fall into; None where no log marks one that can be used."""
+    usable = [window for window in trace.windows if _length_s(window) is None or (_length_s(window) or 0) > 0]
+    if len(usable) < len(trace.windows):
+        findings.append(
+            Finding(
+                code="run-reversed",
+                severity=Severity.CONTRADICTION,
+                message="the log marks a run that stops before it starts; its marks are not used",
+            )
+        )
+    usable = [window for window in usable if (_length_s(window) or 0) <= _LONGEST_RUN_S]
+    if not usable:
+        return None
+    best = max(usable, key=lambda window: _overlap_ns(window, series))
+    if series and _overlap_ns(best, series) == 0:
+        findings.append(
+            Finding(
+                code="clocks-apart",
+                severity=Severity.WARNING,
+                message="no power reading falls into the marked run: the logs' clocks disagree, or they are not of one run; the whole power recording is used",
+            )
+        )
+        return None
+    if len(usable) > 1:
+        findings.append(
+            Finding(
+                code="runs-several",
+                severity=Severity.WARNING,
+                message=f"the logs mark {len(usable)} runs; the one that the readings cover best is used",
+                count=len(usable),
+            )
+        )
+    return best
+
+
+def _length_s(window: RunWindow) -> float | None:
+    if window.stop_utc_ns is None:
+        return None
+    return (window.stop_utc_ns - window.start_utc_ns) / NANOSECOND_PER_SECOND
+
+
+def _overlap_ns(window: RunWindow, series: Sequence[Series]) -> int:
+    """How much of the readings' time lies in the run, all devices together [ns]."""
+    total = 0
+    for item in series:
+        first, last = int(item.utc_ns.min()), int(item.utc_ns.max())
+        stop = window.stop_utc_ns if window.stop_utc_ns is not None else last
+        total += max(0, min(stop, last) - max(window.start_utc_ns, first))
+    return total
+
+
+def _recorded_span(series: Sequence[Series], window: RunWindow | None) -> RunWindow | None:
+    """From the first to the last instant that any log of the run speaks of.
+
+    A device whose clock stands a day or more from the others' does not stretch it; `_assess_energy`
+    finds such a device uncovered.
+    """
+    starts = [int(item.utc_ns.min()) for item in series]
+    stops = [int(item.utc_ns.max()) for item in series]
+    if window is not None:
+        starts.append(window.start_utc_ns)
+        stops.append(
+            window.stop_utc_ns if window.stop_utc_ns is not None else max(stops, default=window.start_utc_ns)
+        )
+    if not starts:
+        return None
+    anchor = window.start_utc_ns if window is not None else sorted(starts)[len(starts) // 2]
+    day_ns = 86_400 * NANOSECOND_PER_SECOND
+    near = [
+        (a, b) for a, b in zip(starts, stops, strict=True) if abs(a - anchor) < day_ns or a <= anchor <= b
+    ]
+    return RunWindow(start_utc_ns=min(a for a, _ in near), stop_utc_ns=max(b for _, b in near))
+
+
+def _span_s(span: RunWindow | None) -> float | None:
+    return None if span is None else _length_s(span)
+
+
+def _measure_energy(
+    trace: Trace,
+    series: tuple[Series, ...],
+    scope: Scope,
+    window: RunWindow | None,
+    span: RunWindow | None,
+    question: Question,
+) -> RunEnergy:
+    """The energy over the run, and the most over everything recorded."""
+    n_expected = _expected_devices(trace, series, scope, question.count)
+    limit_w = _device_limit_w(question, scope, n_expected)
+    in_run = window if window is not None else span
+    devices = tuple(integrate_power(item, window=in_run, limit_w=limit_w) for item in series)
+    recorded = tuple(integrate_power(item, window=span, limit_w=limit_w) for item in series)
+    n_absent = max(0, n_expected - len(series))
+    run_s = max((device.claimed_s for device in devices), default=0.0)
+    claimed_s = run_s * max(n_expected, len(series))
+    covered_s = sum(device.covered_s for device in devices)
+    bridged_s = sum(device.bridged_s for device in devices)
+    return RunEnergy(
+        scope=scope,
+        devices=devices,
+        shown_j=sum(device.shown_j for device in devices),
+        low_j=sum(device.low_j for device in devices),
+        high_j=_add_absent([device.high_j for device in devices], n_absent, limit_w, run_s),
+        recorded_high_j=None
+        if scope is Scope.UNKNOWN
+        else _add_absent(
+            [_unconverted_high(item, device) for item, device in zip(series, recorded, strict=True)],
+            n_absent,
+            limit_w,
+            _span_s(span) or 0.0,
+        ),
+        coverage=min(1.0, covered_s / claimed_s) if claimed_s else 0.0,
+        filled=min(1.0, (covered_s + bridged_s) / claimed_s) if claimed_s else 0.0,
+    )
+
+
+def _unconverted_high(series: Series, energy: Energy) -> float | None:
+    """The most energy, without a conversion factor that would lower it: the factor is the Prover's word."""
+    return None if energy.high_j is None else energy.high_j / min(1.0, series.conversion)
+
+
+def _add_absent(
+    highs: Sequence[float | None], n_absent: int, limit_w: float | None, run_s: float
+) -> float | None:
+    """The sum with devices nobody recorded at their limit; None where anything has no limit."""
+    if any(high is None for high in highs) or (n_absent and limit_w is None):
+        return None
+    return sum(high for high in highs if high is not None) + n_absent * (limit_w or 0.0) * run_s
+
+
+def _expected_devices(trace: Trace, series: Sequence[Series], scope: Scope, count: int) -> int:
+    """How many devices the power should come from: chips, or the nodes that the log declares."""
+    if scope.is_node:
+        declared = trace.declaration.nodes if trace.declaration is not None else None
+        return max(declared or 0, len(series))
+    return max(count, len(series))
+
+
+def _device_limit_w(question: Question, scope: Scope, n_devices: int) -> float | None:
+    """The most that one metered device can draw [W]; None where the catalogue does not know the chip's limit."""
+    limits = []
+    for chip in question.chips:
+        if chip.power_limit_w is None:
+            return None
+        if not scope.is_node:
+            limits.append(_BOARD_OVER_CHIP * chip.power_limit_w.value)
+            continue
+        chips_in_node = math.ceil(question.count / max(1, n_devices))
+        node = chip.reference_node
+        a_chip_w = (
+            node.power_limit_w.value / node.chips
+            if node is not None
+            else _NODE_OVER_CHIPS * chip.power_limit_w.value
+        )
+        limits.append(chips_in_node * a_chip_w)
+    return max(limits, default=None)
+
+
+def _assess_energy(
+    trace: Trace,
+    series: tuple[Series, ...],
+    energy: RunEnergy,
+    window: RunWindow | None,
+    duration_s: float,
+    question: Question,
+) -> list[Finding]:
+    """All findings about the readings that the energy rests on."""
+    n_expected = _expected_devices(trace, series, energy.scope, question.count)
+    limit_w = _device_limit_w(question, energy.scope, n_expected)
+    findings = [quality.assess_scope(energy.scope)]
+    findings += quality.assess_gaps(energy.devices)
+    findings += quality.assess_times(energy.devices)
+    findings += quality.assess_marks(trace, window, energy.devices)
+    findings += quality.assess_limits(series, energy.devices, limit_w=limit_w)
+    findings += quality.assess_switches(quality.power_series(trace, [Scope.SWITCH]), window, duration_s)
+    findings += quality.assess_declaration(
+        trace.declaration, n_devices=len(series), count=question.count, scope=energy.scope
+    )
+    absent = [device.device for device in energy.devices if device.covered_s == 0 and device.claimed_s > 0]
+    if absent:
+        findings.append(
+            Finding(
+                code="device-outside-run",
+                severity=Severity.WARNING,
+                message=f"{len(absent)} of {len(series)} devices have no reading inside the run, {absent[0]} among them; they count as unrecorded",
+                where=absent[0],
+                count=len(absent),
+            )
+        )
+    factors = {item.conversion for item in series if item.conversion != 1.0}
+    if factors:
+        findings.append(
+            Finding(
+                code="conversion",
+                severity=Severity.NOTE,
+                message=f"the log names a conversion factor of {', '.join(f'{factor:g}' for factor in sorted(factors))}; the energy carries it, the bound does not",
+            )
+        )
+    return findings
+
+
+def _observe(
+    energy: RunEnergy | None, scope: Scope, count: int, duration_s: float | None, findings: list[Finding]
+) -> Observation:
+    """What the prior may see: energy brought up to the whole run, where enough of it was covered."""
+    if energy is None or energy.filled < _FEWEST_COVERED:
+        if energy is not None:
+            findings.append(
+                Finding(
+                    code="coverage-low",
+                    severity=Severity.WARNING,
+                    message=f"readings cover {100 * energy.filled:.0f} % of {format_duration(duration_s or 0.0)}; the estimate goes by time alone",
+                    expected=f"at least {100 * _FEWEST_COVERED:.0f} %",
+                    found=f"{100 * energy.filled:.0f} %",
+                )
+            )
+        return Observation(count=count, duration_s=duration_s, energy_j=None, scope=scope)
+    spread = math.log(energy.high_j / energy.low_j) if energy.high_j and energy.low_j > 0 else 0.0
+    return Observation(
+        count=count,
+        duration_s=duration_s,
+        energy_j=energy.shown_j / energy.filled,
+        scope=scope,
+        energy_log_sd=spread / math.sqrt(12),  # as if every value between the two were as likely
+    )

@@ -1,0 +1,355 @@
+"""What is odd about a recording, as findings with stable codes (docs/findings.md lists them all).
+
+Nothing is corrected here in silence: a check looks at readings and marks and says what it saw.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import numpy as np
+
+from flopwitness.foundation.clock import format_utc, utc_year
+from flopwitness.foundation.units import (
+    JOULE_PER_KWH,
+    NANOSECOND_PER_SECOND,
+    format_duration,
+    format_energy,
+)
+from flopwitness.foundation.verdict import Finding, Severity
+from flopwitness.measure.energy import Energy, Gap
+from flopwitness.measure.samples import Channel, Declaration, Mark, RunWindow, Scope, Series, Trace
+
+__all__ = [
+    "assess_declaration",
+    "assess_gaps",
+    "assess_limits",
+    "assess_marks",
+    "assess_reading",
+    "assess_scope",
+    "assess_switches",
+    "assess_times",
+    "copied_devices",
+]
+
+_SHORTEST_REPORTED_GAP_S: Final = 3.0
+_STUCK_READINGS: Final = 60
+_LONGEST_OUTSIDE_S: Final = 5.0
+
+_SCOPE_WORDS: Final = {
+    Scope.GPU: "accelerator board power: hosts and network are not in the figure",
+    Scope.MODULE: "module input power: carrier board and peripherals are not in the figure",
+    Scope.RAIL: "one supply rail of the module: the rest of the module is not in the figure",
+    Scope.NODE_AC: "node AC power: fans, CPUs and conversion losses are in the figure",
+    Scope.NODE_DC: "node DC power: fans and CPUs are in the figure, the power supply's losses are not",
+    Scope.NODE: "node power: fans and CPUs are in the figure; which side of the power supply was read is not recorded",
+    Scope.UNKNOWN: "power whose scope is not recorded: they bound nothing and estimate nothing",
+}
+
+
+def assess_reading(trace: Trace) -> list[Finding]:
+    """What the readers could not read: lines skipped, and readings without a value."""
+    findings = []
+    if trace.n_skipped:
+        first = trace.skipped[0]
+        findings.append(
+            Finding(
+                code="lines-skipped",
+                severity=Severity.WARNING,
+                message=f"{_plural(trace.n_skipped, 'record')} could not be read; the first is at {first.where}",
+                where=first.where,
+                expected=first.expected,
+                found=first.found,
+                count=trace.n_skipped,
+            )
+        )
+    for series in trace.series:
+        missing = int(np.isnan(series.value).sum())
+        if missing:
+            findings.append(
+                Finding(
+                    code="reading-missing",
+                    severity=Severity.WARNING,
+                    message=f"{series.device}: {_plural(missing, 'reading')} of {len(series)} without a value; left out, not taken as zero",
+                    where=series.device,
+                    count=missing,
+                )
+            )
+    return findings
+
+
+def assess_scope(scope: Scope) -> Finding:
+    """What the power figure covers, in words."""
+    return Finding(
+        code="scope",
+        severity=Severity.WARNING if scope is Scope.UNKNOWN else Severity.NOTE,
+        message=f"readings are {_SCOPE_WORDS[scope]}",
+        found=str(scope),
+    )
+
+
+def assess_gaps(energies: Sequence[Energy]) -> list[Finding]:
+    """Stretches without readings inside the run, with the least and the most energy that they can hold."""
+    gaps = [gap for energy in energies for gap in energy.gaps if gap.duration_s >= _SHORTEST_REPORTED_GAP_S]
+    if not gaps:
+        return []
+    longest = max(gaps, key=lambda gap: gap.duration_s)
+    if len(gaps) == 1:
+        message = f"{longest.device}: no reading for {format_duration(longest.duration_s)} from {_time_of_day(longest)}; its energy lies {_energy_range(gaps)}"
+    else:
+        total_s = sum(gap.duration_s for gap in gaps)
+        message = (
+            f"{len(gaps)} stretches without readings, {format_duration(total_s)} in all, the longest "
+            f"{format_duration(longest.duration_s)} from {_time_of_day(longest)} on {longest.device}; "
+            f"their energy lies {_energy_range(gaps)}"
+        )
+    return [
+        Finding(code="gap", severity=Severity.WARNING, message=message, where=longest.device, count=len(gaps))
+    ]
+
+
+def _energy_range(gaps: Sequence[Gap]) -> str:
+    low_j = sum(gap.low_j for gap in gaps)
+    highs = [gap.high_j for gap in gaps]
+    if any(high is None for high in highs):
+        return f"above {format_energy(low_j)}, with no limit known"
+    high_j = sum(high for high in highs if high is not None)
+    return f"between {low_j / JOULE_PER_KWH:.2g} and {high_j / JOULE_PER_KWH:.2g} kWh"
+
+
+def _time_of_day(gap: Gap) -> str:
+    return f"{format_utc(gap.start_utc_ns)[11:19]} UTC"
+
+
+def assess_times(energies: Sequence[Energy]) -> list[Finding]:
+    """Readings that repeat a time, and clocks that step back."""
+    findings = []
+    repeated = [energy for energy in energies if energy.n_repeated]
+    if repeated:
+        count = sum(energy.n_repeated for energy in repeated)
+        findings.append(
+            Finding(
+                code="time-repeated",
+                severity=Severity.NOTE,
+                message=f"{_plural(count, 'reading')} at the time of the reading before; no energy is counted twice",
+                where=repeated[0].device,
+                count=count,
+            )
+        )
+    backwards = [energy for energy in energies if energy.n_backwards]
+    if backwards:
+        count = sum(energy.n_backwards for energy in backwards)
+        findings.append(
+            Finding(
+                code="clock-backwards",
+                severity=Severity.WARNING,
+                message=f"the clock steps back {_plural(count, 'time')}; each step is taken as one usual period between readings",
+                where=backwards[0].device,
+                count=count,
+            )
+        )
+    return findings
+
+
+def assess_marks(trace: Trace, window: RunWindow | None, energies: Sequence[Energy]) -> list[Finding]:
+    """Marks that contradict the readings: stops that stand at the start, runs reversed or unfinished."""
+    findings = []
+    stops = [mark for mark in trace.marks if mark.name == "power_measurement_stop"]
+    starts = {
+        (mark.where.rpartition(":")[0], mark.utc_ns)
+        for mark in trace.marks
+        if mark.name == "power_measurement_start"
+    }
+    wrong = [mark for mark in stops if _is_stop_at_start(mark, starts)]
+    if wrong:
+        findings.append(
+            Finding(
+                code="mark-time",
+                severity=Severity.NOTE,
+                message=f"{_plural(len(wrong), 'mark')} for the end of power measurement carry the time of its start; the readings' own times are used",
+                where=wrong[0].where,
+                count=len(wrong),
+            )
+        )
+    if window is not None and window.stop_utc_ns is None:
+        findings.append(
+            Finding(
+                code="run-unfinished",
+                severity=Severity.WARNING,
+                message="the log marks the start of the run and no stop; it is taken to end with the readings",
+            )
+        )
+    if window is not None and window.status not in ("", "success"):
+        findings.append(
+            Finding(
+                code="run-status",
+                severity=Severity.NOTE,
+                message=f"the log calls the run's outcome {window.status!r}; compute spent on it counts all the same",
+                found=window.status,
+            )
+        )
+    outside = sum(1 for energy in energies if any(_is_edge(gap, window) for gap in energy.gaps))
+    if outside and window is not None:
+        findings.append(
+            Finding(
+                code="run-uncovered-edge",
+                severity=Severity.WARNING,
+                message=f"{_plural(outside, 'device')} have no readings for more than {_LONGEST_OUTSIDE_S:g} s at an end of the run",
+                count=outside,
+            )
+        )
+    return findings
+
+
+def _is_stop_at_start(mark: Mark, starts: set[tuple[str, int]]) -> bool:
+    return (mark.where.rpartition(":")[0], mark.utc_ns) in starts
+
+
+def _is_edge(gap: Gap, window: RunWindow | None) -> bool:
+    if window is None or gap.duration_s <= _LONGEST_OUTSIDE_S:
+        return False
+    stop_ns = gap.start_utc_ns + round(gap.duration_s * NANOSECOND_PER_SECOND)
+    ends = (window.start_utc_ns, window.stop_utc_ns)
+    return any(
+        end is not None and abs(time - end) < NANOSECOND_PER_SECOND
+        for end in ends
+        for time in (gap.start_utc_ns, stop_ns)
+    )
+
+
+def assess_switches(switches: Sequence[Series], window: RunWindow | None, duration_s: float) -> list[Finding]:
+    """Network switches: what they draw is told apart from the nodes, with the doubt about its date."""
+    findings = []
+    for series in switches:
+        power_w = float(np.nanmean(series.value * series.conversion))
+        kind = "estimate of the network switches" if series.is_estimate else "reading of a network switch"
+        stamp = ""
+        if window is not None and _is_apart(series, window):
+            stamp = (
+                f"; it is stamped {utc_year(int(series.utc_ns[0]))}, the run {utc_year(window.start_utc_ns)}"
+            )
+        findings.append(
+            Finding(
+                code="switch-power",
+                severity=Severity.WARNING if stamp else Severity.NOTE,
+                message=f"{series.device}: the {kind}, {power_w:,.0f} W, makes {power_w * duration_s / JOULE_PER_KWH:.1f} kWh over the run and is not in the energy above{stamp}",
+                where=series.device,
+                expected="a time inside the run" if stamp else "",
+                found=format_utc(int(series.utc_ns[0])) if stamp else "",
+            )
+        )
+    return findings
+
+
+def _is_apart(series: Series, window: RunWindow) -> bool:
+    """Whether no reading falls into the run, or within a day of it."""
+    day_ns = 86_400 * NANOSECOND_PER_SECOND
+    stop_ns = window.stop_utc_ns if window.stop_utc_ns is not None else window.start_utc_ns
+    return bool(np.all((series.utc_ns < window.start_utc_ns - day_ns) | (series.utc_ns > stop_ns + day_ns)))
+
+
+def assess_limits(
+    series: Sequence[Series], energies: Sequence[Energy], *, limit_w: float | None
+) -> list[Finding]:
+    """Readings that no such device can draw, and readings that stand still for long."""
+    findings = []
+    over = [energy for energy in energies if limit_w is not None and energy.peak_w > limit_w]
+    if over and limit_w is not None:
+        worst = max(over, key=lambda energy: energy.peak_w)
+        findings.append(
+            Finding(
+                code="power-over-limit",
+                severity=Severity.WARNING,
+                message=f"{_plural(len(over), 'device')} read more than such a device can draw; the highest is {worst.device} with {worst.peak_w:,.0f} W",
+                where=worst.device,
+                expected=f"at most {limit_w:,.0f} W",
+                found=f"{worst.peak_w:,.0f} W",
+                count=len(over),
+            )
+        )
+    stuck = [item for item in series if _longest_still(item) >= _STUCK_READINGS]
+    if stuck:
+        findings.append(
+            Finding(
+                code="reading-stuck",
+                severity=Severity.WARNING,
+                message=f"{_plural(len(stuck), 'device')} repeat one value for {_longest_still(stuck[0])} readings or more; a sensor may have stopped",
+                where=stuck[0].device,
+                count=len(stuck),
+            )
+        )
+    return findings
+
+
+def _longest_still(series: Series) -> int:
+    """How many readings in a row have the same value at most."""
+    if len(series) == 0:
+        return 0
+    changes = np.flatnonzero(np.diff(series.value) != 0)
+    edges = np.concatenate([[-1], changes, [len(series) - 1]])
+    return int(np.diff(edges).max())
+
+
+def assess_declaration(
+    declared: Declaration | None, *, n_devices: int, count: int, scope: Scope
+) -> list[Finding]:
+    """What the log declares beside what was handed over; a declaration tests, it never estimates."""
+    if declared is None:
+        return []
+    findings = []
+    if scope.is_node and declared.nodes is not None and n_devices and declared.nodes != n_devices:
+        findings.append(
+            Finding(
+                code="nodes-differ",
+                severity=Severity.WARNING,
+                message=f"the log declares {_plural(declared.nodes, 'node')}, power was handed over for {n_devices}",
+                expected=str(declared.nodes),
+                found=str(n_devices),
+            )
+        )
+    if declared.chips is not None and declared.chips != count:
+        findings.append(
+            Finding(
+                code="count-differs",
+                severity=Severity.WARNING,
+                message=f"the log declares {_plural(declared.chips, 'chip')}, the call says {count}; the call's figure is used",
+                expected=str(declared.chips),
+                found=str(count),
+            )
+        )
+    return findings
+
+
+def copied_devices(trace: Trace) -> list[Finding]:
+    """Recordings handed over under two names with the very same bytes: one of them is not a recording."""
+    power_parts = [part for part in trace.provenance if part.format.endswith("power")]
+    counts = Counter(part.digest for part in power_parts)
+    copies = [part for part in power_parts if counts[part.digest] > 1]
+    if not copies:
+        return []
+    names = ", ".join(part.path for part in copies[:4])
+    return [
+        Finding(
+            code="recording-copied",
+            severity=Severity.CONTRADICTION,
+            message=f"{len(copies)} power recordings hold the very same bytes ({names}); two nodes never draw alike to the millisecond",
+            where=copies[0].path,
+            expected="a recording of its own for each node",
+            found=f"{len(copies)} alike",
+            count=len(copies),
+        )
+    ]
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def power_series(trace: Trace, scopes: Iterable[Scope]) -> tuple[Series, ...]:
+    """The power series of the given scopes, in the order of the recording."""
+    wanted = set(scopes)
+    return tuple(
+        series
+        for series in trace.series
+        if series.channel in (Channel.POWER_W, Channel.POWER_AVERAGE_W) and series.scope in wanted
+    )

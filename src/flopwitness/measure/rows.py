@@ -1,0 +1,167 @@
+"""The meter for a table of runs: one row in, the same answer out as for a log, with less behind it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from flopwitness.catalogue.chips import Chip, ChipCatalogue, Precision
+from flopwitness.foundation.errors import OutOfRangeError, UnknownChipError
+from flopwitness.foundation.verdict import Finding, Severity, rank_findings
+from flopwitness.measure.bounds import UpperBound, bound_from_above
+from flopwitness.measure.estimators.prior import Observation
+from flopwitness.measure.meter import Estimate, Measurement, Question, RunEnergy, settle_estimate
+from flopwitness.measure.reference import ReferenceTable
+from flopwitness.measure.samples import Scope
+from flopwitness.measure.sources.run_table import RunRow
+
+__all__ = ["chip_left_open", "measure_row"]
+
+
+def measure_row(
+    row: RunRow, stated: Question, *, catalogue: ChipCatalogue, table: ReferenceTable
+) -> Measurement:
+    """The answer for one row; what is missing leaves parts of it open and is never made up.
+
+    Args:
+        row: The row.
+        stated: What the user states for all rows; no chips, or a count of 0, leaves that to the row.
+        catalogue: The known chips.
+        table: The reference classes.
+    """
+    findings: list[Finding] = []
+    chips = stated.chips or _find_chips(row, catalogue, findings)
+    count = stated.count or row.count
+    if not chips or (count is None and row.energy_j is None):
+        findings.append(_open_finding(row, has_chip=bool(chips), has_count=count is not None))
+        return _answer(row, None, None, findings)
+    upper = bound_from_above(
+        chips,
+        count=count,
+        duration_s=row.duration_s,
+        energy_j=row.energy_j if row.scope is not Scope.UNKNOWN else None,
+        safety=stated.safety,
+    )
+    if upper is None or count is None:
+        findings.append(_open_finding(row, has_chip=True, has_count=count is not None))
+        return _answer(row, None, upper, findings)
+    in_mode = _in_mode(chips, row, findings)
+    question = replace(
+        stated, chips=in_mode, count=count, precisions=_precisions(row, in_mode, stated, findings)
+    )
+    seen = Observation(count=count, duration_s=row.duration_s, energy_j=row.energy_j, scope=row.scope)
+    estimate = settle_estimate(question, seen, table=table, upper=upper, findings=findings)
+    return _answer(row, estimate, upper, findings)
+
+
+def _find_chips(row: RunRow, catalogue: ChipCatalogue, findings: list[Finding]) -> tuple[Chip, ...]:
+    if not row.chip_name:
+        return ()
+    try:
+        chips = catalogue.find_all(row.chip_name)
+    except UnknownChipError as error:
+        findings.append(
+            Finding(
+                code="chip-unknown",
+                severity=Severity.WARNING,
+                message=f"the catalogue does not know the hardware {row.chip_name!r}; nothing bounds the run",
+                where=row.run_id,
+                expected=error.expected,
+                found=row.chip_name,
+            )
+        )
+        return ()
+    if len(chips) > 1:
+        findings.append(chip_left_open(row.chip_name, chips))
+    return chips
+
+
+def chip_left_open(name: str, chips: Sequence[Chip]) -> Finding:
+    """A name that several chips share: the bound takes the fastest, the interval spans all."""
+    return Finding(
+        code="chip-variants",
+        severity=Severity.NOTE,
+        message=f"{name!r} may be {' or '.join(chip.id for chip in chips[:6])}"
+        + (f" or {len(chips) - 6} others" if len(chips) > 6 else "")  # noqa: PLR2004 (a line's worth of names)
+        + "; the bound takes the fastest, the interval spans them all",
+        count=len(chips),
+    )
+
+
+def _open_finding(row: RunRow, *, has_chip: bool, has_count: bool) -> Finding:
+    wanting = [
+        word
+        for word, is_there in (
+            ("hardware", has_chip),
+            ("number of chips", has_count),
+            ("time", row.duration_s is not None),
+        )
+        if not is_there
+    ]
+    return Finding(
+        code="row-incomplete",
+        severity=Severity.WARNING,
+        message=f"not recorded, or not usable: {', '.join(wanting) or 'energy'}; the row stays open",
+        where=row.run_id,
+    )
+
+
+def _in_mode(chips: tuple[Chip, ...], row: RunRow, findings: list[Finding]) -> tuple[Chip, ...]:
+    """The chips in the row's power mode, for the interval only: a stated mode must not lower a bound."""
+    if not row.power_mode or not any(chip.power_modes for chip in chips):
+        return chips
+    try:
+        return tuple(chip.in_mode(row.power_mode) if chip.power_modes else chip for chip in chips)
+    except OutOfRangeError as error:
+        findings.append(
+            Finding(
+                code="power-mode-unknown",
+                severity=Severity.NOTE,
+                message=f"the catalogue does not know the power mode {row.power_mode!r}",
+                expected=error.expected,
+                found=row.power_mode,
+            )
+        )
+        return chips
+
+
+def _precisions(
+    row: RunRow, chips: Sequence[Chip], stated: Question, findings: list[Finding]
+) -> tuple[Precision, ...]:
+    """The user's word, else the row's, as far as the chips have such a precision."""
+    named = stated.precisions or tuple(Precision(name) for name in row.precisions if name in tuple(Precision))
+    usable = tuple(p for p in named if all(p in chip.peak_flop_per_s for chip in chips))
+    asked = ", ".join(stated.precisions or row.precisions)
+    if asked and not usable:
+        findings.append(
+            Finding(
+                code="precision-unknown",
+                severity=Severity.NOTE,
+                message=f"no rate is known for the chip at {asked}; the precision is taken as not recorded",
+            )
+        )
+    return usable
+
+
+def _answer(
+    row: RunRow, estimate: Estimate | None, upper: UpperBound | None, findings: list[Finding]
+) -> Measurement:
+    energy = None
+    if row.energy_j is not None:
+        energy = RunEnergy(
+            scope=row.scope,
+            devices=(),
+            shown_j=row.energy_j,
+            low_j=row.energy_j,
+            high_j=row.energy_j,
+            recorded_high_j=row.energy_j,
+            coverage=None,
+            filled=1.0,
+        )
+    return Measurement(
+        duration_s=row.duration_s,
+        recorded_s=row.duration_s,
+        window=None,
+        energy=energy,
+        estimate=estimate,
+        upper=upper,
+        findings=rank_findings(findings),
+    )

@@ -1,0 +1,158 @@
+"""The answer of `estimate` as JSON that other programs rely on (DESIGN section 5).
+
+Counts of operations are decimal strings: 1e25 fits no integer that JavaScript or JSON can be trusted with.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from flopwitness.accounting.answers import RowAnswer
+from flopwitness.accounting.thresholds import ThresholdAssessment
+from flopwitness.foundation.clock import format_utc
+from flopwitness.foundation.units import encode_flop
+from flopwitness.foundation.verdict import Finding
+from flopwitness.measure.meter import CONVENTION, Measurement, Question
+from flopwitness.measure.samples import Provenance
+
+__all__ = ["render_run", "render_table"]
+
+SPEC: Final = "flopwitness/estimate/v1"
+
+
+def render_run(
+    measurement: Measurement,
+    question: Question,
+    rules: Sequence[ThresholdAssessment],
+    *,
+    inputs: Sequence[Provenance],
+    findings: Sequence[Finding],
+) -> dict[str, Any]:
+    """The record for one run from its logs."""
+    return {
+        "spec": SPEC,
+        "chips": [chip.id for chip in question.chips],
+        "count": question.count,
+        "convention": CONVENTION,
+        **_measured(measurement),
+        "rules": [_rule(item) for item in rules],
+        "findings": [_finding(item) for item in findings],
+        "inputs": [
+            {
+                "path": part.path,
+                "format": part.format,
+                "digest": str(part.digest),
+                "size_bytes": part.size_bytes,
+            }
+            for part in inputs
+        ],
+    }
+
+
+def render_table(
+    answers: Iterable[RowAnswer], *, inputs: Sequence[Provenance], findings: Sequence[Finding]
+) -> dict[str, Any]:
+    """The record for a table of runs: `runs[]` of one record a row."""
+    return {
+        "spec": SPEC,
+        "convention": CONVENTION,
+        "runs": [
+            {
+                "row": answer.row.row,
+                "run_id": answer.row.run_id,
+                **_measured(answer.measurement),
+                "rules": [_rule(item) for item in answer.rules],
+                "findings": [_finding(item) for item in answer.all_findings],
+            }
+            for answer in answers
+        ],
+        "findings": [_finding(item) for item in findings],
+        "inputs": [
+            {
+                "path": part.path,
+                "format": part.format,
+                "digest": str(part.digest),
+                "size_bytes": part.size_bytes,
+            }
+            for part in inputs
+        ],
+    }
+
+
+def _measured(measurement: Measurement) -> dict[str, Any]:
+    window, energy = measurement.window, measurement.energy
+    return {
+        "duration_s": _rounded(measurement.duration_s, 3),
+        "recorded_s": _rounded(measurement.recorded_s, 3),
+        "run_start": None if window is None else format_utc(window.start_utc_ns),
+        "energy_j": None if energy is None else _rounded(energy.shown_j, 1),
+        "energy_low_j": None if energy is None else _rounded(energy.low_j, 1),
+        "energy_high_j": None if energy is None else _rounded(energy.high_j, 1),
+        "energy_scope": None if energy is None else str(energy.scope),
+        "n_devices": None if energy is None else len(energy.devices),
+        "coverage": None if energy is None else _rounded(energy.coverage, 6),
+        "estimate": _estimate(measurement),
+        "upper_bound": _upper(measurement),
+    }
+
+
+def _estimate(measurement: Measurement) -> dict[str, Any] | None:
+    estimate = measurement.estimate
+    if estimate is None:
+        return None
+    return {
+        "flop": encode_flop(estimate.flop),
+        "low": encode_flop(estimate.low_flop),
+        "high": encode_flop(estimate.high_flop),
+        "level": estimate.level,
+        "method": estimate.prior.method,
+        "calibration": estimate.calibration,
+        "precisions": [str(precision) for precision in estimate.prior.precisions],
+        "load": str(estimate.prior.load),
+        "power_share": _rounded(estimate.prior.power_share, 4),
+        "reference_groups": estimate.prior.n_groups,
+    }
+
+
+def _upper(measurement: Measurement) -> dict[str, Any] | None:
+    upper = measurement.upper
+    if upper is None:
+        return None
+    return {
+        "flop": encode_flop(upper.flop),
+        "by": str(upper.by),
+        "time_flop": None if upper.time_flop is None else encode_flop(upper.time_flop),
+        "energy_flop": None if upper.energy_flop is None else encode_flop(upper.energy_flop),
+        "safety": str(upper.safety),
+        "peak_flop_per_s": upper.peak_flop_per_s,
+        "peak_precision": upper.peak_precision,
+        "chip": upper.chip,
+    }
+
+
+def _rule(item: ThresholdAssessment) -> dict[str, Any]:
+    return {
+        "id": item.rule_id,
+        "level": item.level,
+        "threshold_flop": encode_flop(item.threshold_flop),
+        "comparison": str(item.comparison),
+        "verdict": item.verdict.value,
+        "position": str(item.position),
+        "reason": item.reason,
+    }
+
+
+def _finding(item: Finding) -> dict[str, Any]:
+    return {
+        "code": item.code,
+        "severity": str(item.severity),
+        "count": item.count,
+        "message": item.message,
+        "where": item.where,
+        "expected": item.expected,
+        "found": item.found,
+        "reproduce": item.reproduce,
+    }
+
+
+def _rounded(value: float | None, digits: int) -> float | None:
+    return None if value is None else round(value, digits)

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from flopwitness.foundation.errors import DecodeError
-from flopwitness.measure.samples import Scope, Skipped
+from flopwitness.measure.samples import Scope, Skipped, Trace
 from flopwitness.measure.sources.containers import Limits, decode_container
+from flopwitness.measure.sources.formats import FORMATS, guess_format
 from flopwitness.measure.sources.mllog import decode_mllog, split_lines
 from flopwitness.measure.sources.power_log import decode_power_log
 from flopwitness.measure.sources.result_log import decode_result_log
@@ -78,6 +79,12 @@ def known_decoders() -> tuple[KnownDecoder, ...]:
             decode=lambda data: decode_container(io.BytesIO(data), name="x", where="x", limits=_LIMITS),
             seeds=(_tar(), gzip.compress(_tar(), mtime=0), gzip.compress(power, mtime=0), _zip()),
         ),
+        KnownDecoder(
+            name="any-format",
+            decode=_decode_guessed,
+            seeds=(power, result, system),
+            recordings=("data/mlperf/**/*.txt", "data/mlperf/**/system.json"),
+        ),
     )
     others = (
         _if_there("run-table", "measure.sources.run_table", "decode_run_table", "data/**/runs*.csv"),
@@ -104,6 +111,14 @@ def _decode_mllog_whole(data: bytes) -> int:
             raise DecodeError("a skipped line", where=event.where, expected=event.expected, found=event.found)
         n_events += 1
     return n_events
+
+
+def _decode_guessed(data: bytes) -> Trace:
+    name = guess_format(data, "log")
+    if name is None:
+        raise DecodeError("no known log", where="log")
+    decode = next(known.decode for known in FORMATS if known.name == name)
+    return decode(data, where="log", device="node_1", scope=None)
 
 
 def _line(key: str, value: object, *, at_s: float, metadata: object = "", prefix: str = "") -> str:

@@ -302,7 +302,7 @@ def _pax_path(records: bytes, where: str) -> str | None:
         length_text, space, _ = records.partition(b" ")
         length = int(length_text) if length_text.isdigit() and len(length_text) <= 5 else 0  # noqa: PLR2004
         record = records[len(length_text) + 1 : length - 1]
-        if not space or not len(length_text) + 1 < length <= len(records):
+        if not space or records[length - 1 : length] != b"\n" or length <= len(length_text) + 1:
             raise _torn(where, "a pax header that cannot be read")
         key, _, value = record.partition(b"=")
         if key in (b"size", b"linkpath") or key.startswith(b"GNU.sparse"):

@@ -93,7 +93,6 @@ class _Record(msgspec.Struct):
 
 
 _RECORDS: Final = msgspec.json.Decoder(_Record)
-_NAMES: Final = (b'"time_ms"', b'"key"', b'"value"')
 
 
 def decode_mllog(lines: Iterable[bytes], *, where: str) -> Iterator[MllogEvent | Skipped]:
@@ -139,12 +138,12 @@ def excerpt(data: bytes) -> str:
     return shown + ("..." if len(data) > _EXCERPT_BYTES else "")
 
 
-def _texts(line: bytes) -> Iterator[bytes]:
+def _texts(line: bytes) -> list[bytes]:
     """What follows each marker; before a second marker, only up to the end of the first object."""
-    *inner, last = line.split(MARKER)[1:]
-    for text in inner:
-        yield text[: text.rfind(b"}") + 1]
-    yield last
+    texts = line.split(MARKER)[1:]
+    for i, text in enumerate(texts[:-1]):
+        texts[i] = text[: text.rfind(b"}") + 1]
+    return texts
 
 
 def _event(text: bytes, *, line: int) -> MllogEvent | str:
@@ -171,7 +170,12 @@ def _event(text: bytes, *, line: int) -> MllogEvent | str:
 
 def _may_repeat_names(text: bytes) -> bool:
     """Whether a name may stand twice, so that two readers could see two values: then look strictly."""
-    return b"\\" in text or any(text.count(name) > 1 for name in _NAMES)
+    return (
+        b"\\" in text
+        or text.count(b'"value"') > 1
+        or text.count(b'"time_ms"') > 1
+        or text.count(b'"key"') > 1
+    )
 
 
 def _nanoseconds(time_ms: float) -> int:

@@ -1,11 +1,14 @@
 """Headers are understood with their units or refused; cells are read exactly or refused."""
 
+import re
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
 from flopwitness.foundation.errors import DecodeError
 from flopwitness.measure.samples import Scope
+from flopwitness.measure.sources import run_columns
 from flopwitness.measure.sources.run_columns import (
     CellValue,
     Column,
@@ -286,3 +289,14 @@ def test_plain_number() -> None:
     assert not is_plain_number("-16")
     assert not is_plain_number("16 ")
     assert not is_plain_number("")
+
+
+def test_every_field_and_unit_is_in_the_guide() -> None:
+    guide = (Path(__file__).parents[4] / "docs" / "run-tables.md").read_text(encoding="utf-8")
+    for field in run_columns._FIELDS:
+        assert f"| `{field.name}` |" in guide
+    words = {word.lower() for word in re.findall(r"[\w%]+", guide)}
+    for units in run_columns._UNITS.values():
+        assert {unit.lower() for unit in units} - words <= {
+            "second", "seconds", "sec", "minute", "minutes", "hr", "hour", "hours", "day", "days", "b", "byte",
+        }  # fmt: skip

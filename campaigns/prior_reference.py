@@ -34,12 +34,15 @@ NODE_SHARE: Final = {
         low=1.15,
         high=1.60,
         source=(
-            "high: Latif et al., IEEE Access 13 (2025), arXiv 2412.08602: an air-cooled node of 8 H100 peaks at "
+            "high: Latif et al., IEEE Access 13 (2025), arXiv 2412.08602: an air-cooled node of 8 "
+            "H100 peaks at "
             "8.4 kW with its GPUs near full use, 1.5 times their 5.6 kW limit, rounded up; low: a power "
             "supply's own losses of 4 to 6 % and a tenth for hosts and network (judgement)"
         ),
     ),
-    "node-dc": NodeShare(low=1.10, high=1.54, source="as node-ac, 4 % lower: the power supply's losses are not in the figure"),
+    "node-dc": NodeShare(
+        low=1.10, high=1.54, source="as node-ac, 4 % lower: the power supply's losses are not in the figure"
+    ),
     "node": NodeShare(low=1.10, high=1.60, source="the union of node-ac and node-dc"),
 }
 
@@ -64,7 +67,15 @@ def read_evidence_rows(shared: Path) -> list[EvidenceRow]:
 
 
 def _row(
-    *, source: str, model: str, chip: Chip, precision: Precision, flop: float, time_s: float, power_w: float, count: int = 1
+    *,
+    source: str,
+    model: str,
+    chip: Chip,
+    precision: Precision,
+    flop: float,
+    time_s: float,
+    power_w: float,
+    count: int = 1,
 ) -> EvidenceRow:
     """One run from its size, length and mean power, all chips together, idle included."""
     if chip.power_limit_w is None:
@@ -224,7 +235,9 @@ def _print_groups(rows: list[EvidenceRow]) -> None:
 
 
 def _print_classes(rows: list[EvidenceRow]) -> None:
-    print(f"\n{'class':<44} {'groups':>6} {'nominal 90 %':>16} {'ratio':>6}  left-out sources: covered, ratio")
+    print(
+        f"\n{'class':<44} {'groups':>6} {'nominal 90 %':>16} {'ratio':>6}  left-out sources: covered, ratio"
+    )
     judged = judge_classes(rows, near_limit_from=NEAR_LIMIT_FROM, published_load=PUBLISHED_LOAD)
     for answer in judged:
         item = answer.item
@@ -232,14 +245,17 @@ def _print_classes(rows: list[EvidenceRow]) -> None:
         name = f"{item.workload} {item.load} {item.unit} {item.quantity}"
         share = f"{answer.covered}/{answer.judged}" if answer.judged else "-"
         print(
-            f"{name:<44} {item.spread.n_groups:>6} {low:>7.3g} to {high:<6.3g} {high / low:>6.2f}  {share:>7}, {answer.ratio:.2f}"
+            f"{name:<44} {item.spread.n_groups:>6} {low:>7.3g} to {high:<6.3g} {high / low:>6.2f}  "
+            f"{share:>7}, {answer.ratio:.2f}"
         )
 
 
 def main() -> None:
     """Print the evidence and the classes; write the table where asked."""
     parser = argparse.ArgumentParser(description="Make and judge the prior's reference classes.")
-    parser.add_argument("--shared", type=Path, default=Path(os.environ.get("FLOPWITNESS_SHARED_DATA", "../shared")))
+    parser.add_argument(
+        "--shared", type=Path, default=Path(os.environ.get("FLOPWITNESS_SHARED_DATA", "../shared"))
+    )
     parser.add_argument("--write", type=Path, help="where to freeze the table")
     arguments = parser.parse_args()
     rows = read_evidence_rows(arguments.shared)

@@ -126,7 +126,10 @@ def answer_row(
             Finding(
                 code="parent-unrecorded",
                 severity=Severity.WARNING,
-                message=f"it builds on {', '.join(unrecorded)}, whose compute is not recorded; the total stays open",
+                message=(
+                    f"it builds on {', '.join(unrecorded)}, whose compute is not recorded; the total "
+                    "stays open"
+                ),
                 where=row.run_id,
                 count=len(unrecorded),
             )

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from flopwitness.accounting.answers import RowAnswer, answer_row, assess_measurement, index_models
+from flopwitness.accounting.answers import answer_row, assess_measurement, index_models
 from flopwitness.accounting.thresholds import NO_COMPUTE, ComputeRange
 from flopwitness.catalogue.chips import Chip, ChipCatalogue, Precision, load_chips
 from flopwitness.catalogue.rules import Rule, load_rules
@@ -227,7 +227,10 @@ def _pose(trace: Trace, call: _Call, catalogue: ChipCatalogue) -> tuple[Question
             Finding(
                 code="declared-hardware",
                 severity=Severity.WARNING,
-                message=f"chip and count come from the log's own declaration ({count} x {name}), which nothing here checks",
+                message=(
+                    f"chip and count come from the log's own declaration ({count} x {name}), which "
+                    "nothing here checks"
+                ),
             )
         )
     chips = catalogue.find(name)
@@ -331,7 +334,10 @@ def _table_findings(table: RunTable, selection: Selection) -> list[Finding]:
             Finding(
                 code="cells-skipped",
                 severity=Severity.WARNING,
-                message=f"{table.n_skipped} cells or rows could not be read and count as missing, first {first.where}",
+                message=(
+                    f"{table.n_skipped} cells or rows could not be read and count as missing, first "
+                    f"{first.where}"
+                ),
                 where=first.where,
                 expected=first.expected,
                 found=first.found,

@@ -1,10 +1,8 @@
 """Options that several verbs share, and how their text becomes values."""
 
 import datetime as dt
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
@@ -27,8 +25,6 @@ __all__ = [
     "scope_option",
     "today",
 ]
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def option_date(_: click.Context, __: click.Parameter, text: str | None) -> dt.date | None:

@@ -110,7 +110,7 @@ def bound_from_above(
 
 
 def _least_joule_per_flop(chip: Chip, safety: Fraction) -> Fraction | None:
-    """s x TDP / best peak [J per operation]; None where the power limit is unknown."""
+    """Safety x TDP / best peak [J per operation]; None where the power limit is unknown."""
     if chip.power_limit_w is None:
         return None
     return safety * Fraction(chip.power_limit_w.value) / Fraction(chip.peak_best[1].value)

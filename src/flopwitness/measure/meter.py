@@ -11,12 +11,21 @@ from fractions import Fraction
 from typing import Final
 
 from flopwitness.catalogue.chips import Chip, Precision
-from flopwitness.foundation.units import NANOSECOND_PER_SECOND, SECOND_PER_HOUR, format_duration, scale_count
+from flopwitness.foundation.units import format_duration, scale_count
 from flopwitness.foundation.verdict import Finding, Severity, rank_findings
 from flopwitness.measure import quality
 from flopwitness.measure.bounds import SAFETY_DEFAULT, UpperBound, bound_from_above
 from flopwitness.measure.energy import Energy, integrate_power
 from flopwitness.measure.estimators.prior import Observation, Prior, estimate_prior
+from flopwitness.measure.framing import (
+    choose_power,
+    choose_window,
+    device_limit_w,
+    expected_devices,
+    length_s,
+    recorded_length_s,
+    recorded_span,
+)
 from flopwitness.measure.reference import ReferenceTable, Workload
 from flopwitness.measure.samples import RunWindow, Scope, Series, Trace
 
@@ -26,19 +35,7 @@ CONVENTION: Final = (
     "model FLOP, a multiply-add is 2; the upper bound holds for executed FLOP of any precision"
 )
 
-_SCOPE_PREFERENCE: Final = (
-    Scope.GPU,
-    Scope.MODULE,
-    Scope.RAIL,
-    Scope.NODE_AC,
-    Scope.NODE_DC,
-    Scope.NODE,
-    Scope.UNKNOWN,
-)
 _FEWEST_COVERED: Final = 0.8
-_NODE_OVER_CHIPS: Final = 2.5
-_BOARD_OVER_CHIP: Final = 1.5
-_LONGEST_RUN_S: Final = 100 * 365 * 24 * SECOND_PER_HOUR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,21 +143,22 @@ def measure_trace(trace: Trace, question: Question, *, table: ReferenceTable) ->
         table: The reference classes of the prior.
     """
     findings = quality.assess_reading(trace)
-    scope, series = _choose_power(trace, findings)
-    window = _choose_window(trace, series, findings)
-    span = _recorded_span(series, window)
-    energy = _measure_energy(trace, series, scope, window, span, question) if series else None
-    duration_s = _length_s(window) if window is not None and window.stop_utc_ns is not None else _span_s(span)
+    scope, series = choose_power(trace, findings)
+    window = choose_window(trace, series, findings)
+    span = recorded_span(series, window)
+    recorded_s = recorded_length_s(span, trace.windows)
+    duration_s = length_s(window) or length_s(span) or None
+    energy = _measure_energy(trace, series, scope, window, span, question) if series and duration_s else None
     if energy is not None:
         findings += _assess_energy(trace, series, energy, window, duration_s or 0.0, question)
     copies = quality.copied_devices(trace)
     findings += copies
-    recorded_s = _span_s(span)
+    is_whole = energy is not None and not copies and recorded_s == length_s(span)
     upper = bound_from_above(
         question.chips,
         count=question.count,
-        duration_s=max(filter(None, (recorded_s, duration_s)), default=None),
-        energy_j=energy.recorded_high_j if energy is not None and not copies else None,
+        duration_s=recorded_s,
+        energy_j=energy.recorded_high_j if energy is not None and is_whole else None,
         safety=question.safety,
     )
     seen = _observe(energy, scope, question.count, duration_s, findings)
@@ -201,7 +199,10 @@ def settle_estimate(
             Finding(
                 code="precision-assumed",
                 severity=Severity.NOTE,
-                message=f"nobody recorded the precision; the interval allows for {names}. The bound holds for every precision",
+                message=(
+                    f"nobody recorded the precision; the interval allows for {names}. The bound holds "
+                    "for every precision"
+                ),
             )
         )
     high_flop = scale_count(prior.interval.high_flop, up=True)
@@ -220,101 +221,6 @@ def settle_estimate(
     )
 
 
-def _choose_power(trace: Trace, findings: list[Finding]) -> tuple[Scope, tuple[Series, ...]]:
-    """The power series of one scope: overlapping scopes are never added."""
-    present = [scope for scope in _SCOPE_PREFERENCE if quality.power_series(trace, [scope])]
-    if not present:
-        return Scope.UNKNOWN, ()
-    if len(present) > 1:
-        findings.append(
-            Finding(
-                code="scopes-overlap",
-                severity=Severity.NOTE,
-                message=f"power was recorded as {' and as '.join(present)}; they cover the same devices and are not added: {present[0]} is used",
-            )
-        )
-    return present[0], quality.power_series(trace, present[:1])
-
-
-def _choose_window(trace: Trace, series: Sequence[Series], findings: list[Finding]) -> RunWindow | None:
-    """The run that the readings fall into; None where no log marks one that can be used."""
-    usable = [window for window in trace.windows if _length_s(window) is None or (_length_s(window) or 0) > 0]
-    if len(usable) < len(trace.windows):
-        findings.append(
-            Finding(
-                code="run-reversed",
-                severity=Severity.CONTRADICTION,
-                message="the log marks a run that stops before it starts; its marks are not used",
-            )
-        )
-    usable = [window for window in usable if (_length_s(window) or 0) <= _LONGEST_RUN_S]
-    if not usable:
-        return None
-    best = max(usable, key=lambda window: _overlap_ns(window, series))
-    if series and _overlap_ns(best, series) == 0:
-        findings.append(
-            Finding(
-                code="clocks-apart",
-                severity=Severity.WARNING,
-                message="no power reading falls into the marked run: the logs' clocks disagree, or they are not of one run; the whole power recording is used",
-            )
-        )
-        return None
-    if len(usable) > 1:
-        findings.append(
-            Finding(
-                code="runs-several",
-                severity=Severity.WARNING,
-                message=f"the logs mark {len(usable)} runs; the one that the readings cover best is used",
-                count=len(usable),
-            )
-        )
-    return best
-
-
-def _length_s(window: RunWindow) -> float | None:
-    if window.stop_utc_ns is None:
-        return None
-    return (window.stop_utc_ns - window.start_utc_ns) / NANOSECOND_PER_SECOND
-
-
-def _overlap_ns(window: RunWindow, series: Sequence[Series]) -> int:
-    """How much of the readings' time lies in the run, all devices together [ns]."""
-    total = 0
-    for item in series:
-        first, last = int(item.utc_ns.min()), int(item.utc_ns.max())
-        stop = window.stop_utc_ns if window.stop_utc_ns is not None else last
-        total += max(0, min(stop, last) - max(window.start_utc_ns, first))
-    return total
-
-
-def _recorded_span(series: Sequence[Series], window: RunWindow | None) -> RunWindow | None:
-    """From the first to the last instant that any log of the run speaks of.
-
-    A device whose clock stands a day or more from the others' does not stretch it; `_assess_energy`
-    finds such a device uncovered.
-    """
-    starts = [int(item.utc_ns.min()) for item in series]
-    stops = [int(item.utc_ns.max()) for item in series]
-    if window is not None:
-        starts.append(window.start_utc_ns)
-        stops.append(
-            window.stop_utc_ns if window.stop_utc_ns is not None else max(stops, default=window.start_utc_ns)
-        )
-    if not starts:
-        return None
-    anchor = window.start_utc_ns if window is not None else sorted(starts)[len(starts) // 2]
-    day_ns = 86_400 * NANOSECOND_PER_SECOND
-    near = [
-        (a, b) for a, b in zip(starts, stops, strict=True) if abs(a - anchor) < day_ns or a <= anchor <= b
-    ]
-    return RunWindow(start_utc_ns=min(a for a, _ in near), stop_utc_ns=max(b for _, b in near))
-
-
-def _span_s(span: RunWindow | None) -> float | None:
-    return None if span is None else _length_s(span)
-
-
 def _measure_energy(
     trace: Trace,
     series: tuple[Series, ...],
@@ -324,8 +230,8 @@ def _measure_energy(
     question: Question,
 ) -> RunEnergy:
     """The energy over the run, and the most over everything recorded."""
-    n_expected = _expected_devices(trace, series, scope, question.count)
-    limit_w = _device_limit_w(question, scope, n_expected)
+    n_expected = expected_devices(trace, series, scope, question.count)
+    limit_w = device_limit_w(question.chips, question.count, scope, n_expected)
     in_run = window if window is not None else span
     devices = tuple(integrate_power(item, window=in_run, limit_w=limit_w) for item in series)
     recorded = tuple(integrate_power(item, window=span, limit_w=limit_w) for item in series)
@@ -346,7 +252,7 @@ def _measure_energy(
             [_unconverted_high(item, device) for item, device in zip(series, recorded, strict=True)],
             n_absent,
             limit_w,
-            _span_s(span) or 0.0,
+            length_s(span) or 0.0,
         ),
         coverage=min(1.0, covered_s / claimed_s) if claimed_s else 0.0,
         filled=min(1.0, (covered_s + bridged_s) / claimed_s) if claimed_s else 0.0,
@@ -367,34 +273,6 @@ def _add_absent(
     return sum(high for high in highs if high is not None) + n_absent * (limit_w or 0.0) * run_s
 
 
-def _expected_devices(trace: Trace, series: Sequence[Series], scope: Scope, count: int) -> int:
-    """How many devices the power should come from: chips, or the nodes that the log declares."""
-    if scope.is_node:
-        declared = trace.declaration.nodes if trace.declaration is not None else None
-        return max(declared or 0, len(series))
-    return max(count, len(series))
-
-
-def _device_limit_w(question: Question, scope: Scope, n_devices: int) -> float | None:
-    """The most that one metered device can draw [W]; None where the catalogue does not know the chip's limit."""
-    limits = []
-    for chip in question.chips:
-        if chip.power_limit_w is None:
-            return None
-        if not scope.is_node:
-            limits.append(_BOARD_OVER_CHIP * chip.power_limit_w.value)
-            continue
-        chips_in_node = math.ceil(question.count / max(1, n_devices))
-        node = chip.reference_node
-        a_chip_w = (
-            node.power_limit_w.value / node.chips
-            if node is not None
-            else _NODE_OVER_CHIPS * chip.power_limit_w.value
-        )
-        limits.append(chips_in_node * a_chip_w)
-    return max(limits, default=None)
-
-
 def _assess_energy(
     trace: Trace,
     series: tuple[Series, ...],
@@ -404,8 +282,8 @@ def _assess_energy(
     question: Question,
 ) -> list[Finding]:
     """All findings about the readings that the energy rests on."""
-    n_expected = _expected_devices(trace, series, energy.scope, question.count)
-    limit_w = _device_limit_w(question, energy.scope, n_expected)
+    n_expected = expected_devices(trace, series, energy.scope, question.count)
+    limit_w = device_limit_w(question.chips, question.count, energy.scope, n_expected)
     findings = [quality.assess_scope(energy.scope)]
     findings += quality.assess_gaps(energy.devices)
     findings += quality.assess_times(energy.devices)
@@ -421,7 +299,10 @@ def _assess_energy(
             Finding(
                 code="device-outside-run",
                 severity=Severity.WARNING,
-                message=f"{len(absent)} of {len(series)} devices have no reading inside the run, {absent[0]} among them; they count as unrecorded",
+                message=(
+                    f"{len(absent)} of {len(series)} devices have no reading inside the run, {absent[0]} "
+                    "among them; they count as unrecorded"
+                ),
                 where=absent[0],
                 count=len(absent),
             )
@@ -432,7 +313,11 @@ def _assess_energy(
             Finding(
                 code="conversion",
                 severity=Severity.NOTE,
-                message=f"the log names a conversion factor of {', '.join(f'{factor:g}' for factor in sorted(factors))}; the energy carries it, the bound does not",
+                message=(
+                    "the log names a conversion factor of "
+                    f"{', '.join(f'{factor:g}' for factor in sorted(factors))}; the energy carries it, "
+                    "the bound does not"
+                ),
             )
         )
     return findings
@@ -448,7 +333,10 @@ def _observe(
                 Finding(
                     code="coverage-low",
                     severity=Severity.WARNING,
-                    message=f"readings cover {100 * energy.filled:.0f} % of {format_duration(duration_s or 0.0)}; the estimate goes by time alone",
+                    message=(
+                        f"readings cover {100 * energy.filled:.0f} % of "
+                        f"{format_duration(duration_s or 0.0)}; the estimate goes by time alone"
+                    ),
                     expected=f"at least {100 * _FEWEST_COVERED:.0f} %",
                     found=f"{100 * energy.filled:.0f} %",
                 )

@@ -30,6 +30,7 @@ __all__ = [
     "assess_switches",
     "assess_times",
     "copied_devices",
+    "power_series",
 ]
 
 _SHORTEST_REPORTED_GAP_S: Final = 3.0
@@ -42,7 +43,7 @@ _SCOPE_WORDS: Final = {
     Scope.RAIL: "one supply rail of the module: the rest of the module is not in the figure",
     Scope.NODE_AC: "node AC power: fans, CPUs and conversion losses are in the figure",
     Scope.NODE_DC: "node DC power: fans and CPUs are in the figure, the power supply's losses are not",
-    Scope.NODE: "node power: fans and CPUs are in the figure; which side of the power supply was read is not recorded",
+    Scope.NODE: "node power: fans and CPUs are in the figure; AC or DC side is not recorded",
     Scope.UNKNOWN: "power whose scope is not recorded: they bound nothing and estimate nothing",
 }
 
@@ -56,7 +57,9 @@ def assess_reading(trace: Trace) -> list[Finding]:
             Finding(
                 code="lines-skipped",
                 severity=Severity.WARNING,
-                message=f"{_plural(trace.n_skipped, 'record')} could not be read; the first is at {first.where}",
+                message=(
+                    f"{_plural(trace.n_skipped, 'record')} could not be read; the first is at {first.where}"
+                ),
                 where=first.where,
                 expected=first.expected,
                 found=first.found,
@@ -70,7 +73,10 @@ def assess_reading(trace: Trace) -> list[Finding]:
                 Finding(
                     code="reading-missing",
                     severity=Severity.WARNING,
-                    message=f"{series.device}: {_plural(missing, 'reading')} of {len(series)} without a value; left out, not taken as zero",
+                    message=(
+                        f"{series.device}: {_plural(missing, 'reading')} of {len(series)} without a "
+                        "value; left out, not taken as zero"
+                    ),
                     where=series.device,
                     count=missing,
                 )
@@ -95,7 +101,10 @@ def assess_gaps(energies: Sequence[Energy]) -> list[Finding]:
         return []
     longest = max(gaps, key=lambda gap: gap.duration_s)
     if len(gaps) == 1:
-        message = f"{longest.device}: no reading for {format_duration(longest.duration_s)} from {_time_of_day(longest)}; its energy lies {_energy_range(gaps)}"
+        message = (
+            f"{longest.device}: no reading for {format_duration(longest.duration_s)} from "
+            f"{_time_of_day(longest)}; its energy lies {_energy_range(gaps)}"
+        )
     else:
         total_s = sum(gap.duration_s for gap in gaps)
         message = (
@@ -131,7 +140,10 @@ def assess_times(energies: Sequence[Energy]) -> list[Finding]:
             Finding(
                 code="time-repeated",
                 severity=Severity.NOTE,
-                message=f"{_plural(count, 'reading')} at the time of the reading before; no energy is counted twice",
+                message=(
+                    f"{_plural(count, 'reading')} at the time of the reading before; no energy is "
+                    "counted twice"
+                ),
                 where=repeated[0].device,
                 count=count,
             )
@@ -143,7 +155,10 @@ def assess_times(energies: Sequence[Energy]) -> list[Finding]:
             Finding(
                 code="clock-backwards",
                 severity=Severity.WARNING,
-                message=f"the clock steps back {_plural(count, 'time')}; each step is taken as one usual period between readings",
+                message=(
+                    f"the clock steps back {_plural(count, 'time')}; each step is taken as one usual "
+                    "period between readings"
+                ),
                 where=backwards[0].device,
                 count=count,
             )
@@ -166,7 +181,10 @@ def assess_marks(trace: Trace, window: RunWindow | None, energies: Sequence[Ener
             Finding(
                 code="mark-time",
                 severity=Severity.NOTE,
-                message=f"{_plural(len(wrong), 'mark')} for the end of power measurement carry the time of its start; the readings' own times are used",
+                message=(
+                    f"{_plural(len(wrong), 'mark')} for the end of power measurement carry the time of "
+                    "its start; the readings' own times are used"
+                ),
                 where=wrong[0].where,
                 count=len(wrong),
             )
@@ -176,7 +194,9 @@ def assess_marks(trace: Trace, window: RunWindow | None, energies: Sequence[Ener
             Finding(
                 code="run-unfinished",
                 severity=Severity.WARNING,
-                message="the log marks the start of the run and no stop; it is taken to end with the readings",
+                message=(
+                    "the log marks the start of the run and no stop; it is taken to end with the readings"
+                ),
             )
         )
     if window is not None and window.status not in ("", "success"):
@@ -184,7 +204,10 @@ def assess_marks(trace: Trace, window: RunWindow | None, energies: Sequence[Ener
             Finding(
                 code="run-status",
                 severity=Severity.NOTE,
-                message=f"the log calls the run's outcome {window.status!r}; compute spent on it counts all the same",
+                message=(
+                    f"the log calls the run's outcome {window.status!r}; compute spent on it counts all "
+                    "the same"
+                ),
                 found=window.status,
             )
         )
@@ -194,7 +217,10 @@ def assess_marks(trace: Trace, window: RunWindow | None, energies: Sequence[Ener
             Finding(
                 code="run-uncovered-edge",
                 severity=Severity.WARNING,
-                message=f"{_plural(outside, 'device')} have no readings for more than {_LONGEST_OUTSIDE_S:g} s at an end of the run",
+                message=(
+                    f"{_plural(outside, 'device')} have no readings for more than {_LONGEST_OUTSIDE_S:g} "
+                    "s at an end of the run"
+                ),
                 count=outside,
             )
         )
@@ -232,7 +258,11 @@ def assess_switches(switches: Sequence[Series], window: RunWindow | None, durati
             Finding(
                 code="switch-power",
                 severity=Severity.WARNING if stamp else Severity.NOTE,
-                message=f"{series.device}: the {kind}, {power_w:,.0f} W, makes {power_w * duration_s / JOULE_PER_KWH:.1f} kWh over the run and is not in the energy above{stamp}",
+                message=(
+                    f"{series.device}: the {kind}, {power_w:,.0f} W, makes "
+                    f"{power_w * duration_s / JOULE_PER_KWH:.1f} kWh over the run and is not in the "
+                    f"energy above{stamp}"
+                ),
                 where=series.device,
                 expected="a time inside the run" if stamp else "",
                 found=format_utc(int(series.utc_ns[0])) if stamp else "",
@@ -260,7 +290,10 @@ def assess_limits(
             Finding(
                 code="power-over-limit",
                 severity=Severity.WARNING,
-                message=f"{_plural(len(over), 'device')} read more than such a device can draw; the highest is {worst.device} with {worst.peak_w:,.0f} W",
+                message=(
+                    f"{_plural(len(over), 'device')} read more than such a device can draw; the highest "
+                    f"is {worst.device} with {worst.peak_w:,.0f} W"
+                ),
                 where=worst.device,
                 expected=f"at most {limit_w:,.0f} W",
                 found=f"{worst.peak_w:,.0f} W",
@@ -273,7 +306,10 @@ def assess_limits(
             Finding(
                 code="reading-stuck",
                 severity=Severity.WARNING,
-                message=f"{_plural(len(stuck), 'device')} repeat one value for {_longest_still(stuck[0])} readings or more; a sensor may have stopped",
+                message=(
+                    f"{_plural(len(stuck), 'device')} repeat one value for {_longest_still(stuck[0])} "
+                    "readings or more; a sensor may have stopped"
+                ),
                 where=stuck[0].device,
                 count=len(stuck),
             )
@@ -302,7 +338,10 @@ def assess_declaration(
             Finding(
                 code="nodes-differ",
                 severity=Severity.WARNING,
-                message=f"the log declares {_plural(declared.nodes, 'node')}, power was handed over for {n_devices}",
+                message=(
+                    f"the log declares {_plural(declared.nodes, 'node')}, power was handed over for "
+                    f"{n_devices}"
+                ),
                 expected=str(declared.nodes),
                 found=str(n_devices),
             )
@@ -312,7 +351,10 @@ def assess_declaration(
             Finding(
                 code="count-differs",
                 severity=Severity.WARNING,
-                message=f"the log declares {_plural(declared.chips, 'chip')}, the call says {count}; the call's figure is used",
+                message=(
+                    f"the log declares {_plural(declared.chips, 'chip')}, the call says {count}; the "
+                    "call's figure is used"
+                ),
                 expected=str(declared.chips),
                 found=str(count),
             )
@@ -327,18 +369,27 @@ def copied_devices(trace: Trace) -> list[Finding]:
     copies = [part for part in power_parts if counts[part.digest] > 1]
     if not copies:
         return []
-    names = ", ".join(part.path for part in copies[:4])
+    first = copies[0]
+    twin = next(part for part in copies[1:] if part.digest == first.digest)
     return [
         Finding(
             code="recording-copied",
-            severity=Severity.CONTRADICTION,
-            message=f"{len(copies)} power recordings hold the very same bytes ({names}); two nodes never draw alike to the millisecond",
-            where=copies[0].path,
-            expected="a recording of its own for each node",
-            found=f"{len(copies)} alike",
+            severity=Severity.WARNING,
+            message=(
+                f"{len(copies)} of {len(power_parts)} power recordings hold the very same bytes as another, "
+                f"{_last_name(first.path)} and {_last_name(twin.path)} for example: at most {len(counts)} "
+                "devices were really recorded. The energy counts the copies as they stand, and bounds nothing"
+            ),
+            where=first.path,
+            expected="a recording of its own for each device",
+            found=f"{len(counts)} that differ",
             count=len(copies),
         )
     ]
+
+
+def _last_name(path: str) -> str:
+    return path.replace("!", "/").rpartition("/")[2]
 
 
 def _plural(count: int, noun: str) -> str:
@@ -346,10 +397,12 @@ def _plural(count: int, noun: str) -> str:
 
 
 def power_series(trace: Trace, scopes: Iterable[Scope]) -> tuple[Series, ...]:
-    """The power series of the given scopes, in the order of the recording."""
+    """The power series of the given scopes that hold any value, in the order of the recording."""
     wanted = set(scopes)
     return tuple(
         series
         for series in trace.series
-        if series.channel in (Channel.POWER_W, Channel.POWER_AVERAGE_W) and series.scope in wanted
+        if series.channel in (Channel.POWER_W, Channel.POWER_AVERAGE_W)
+        and series.scope in wanted
+        and bool(np.isfinite(series.value).any())
     )

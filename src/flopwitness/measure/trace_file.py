@@ -33,6 +33,8 @@ _KEY: Final = "flopwitness"
 _COLUMNS: Final = {"series": pl.UInt32, "utc_ns": pl.Int64, "monotonic_ns": pl.Int64, "value": pl.Float64}
 _LARGEST_BYTES: Final = 2 * 1024**3
 _MOST_SERIES: Final = 1_000_000
+_MOST_ROWS: Final = 500_000_000
+_BROKEN: Final = (KeyError, TypeError, ValueError, AttributeError, OverflowError, pl.exceptions.PolarsError)
 
 
 def is_trace_file(head: bytes, name: str) -> bool:
@@ -119,31 +121,33 @@ def decode_trace(data: bytes, *, where: str) -> Trace:
             "too large", where=where, expected=f"at most {_LARGEST_BYTES} bytes", found=f"{len(data)}"
         )
     try:
-        notes = pl.read_parquet_metadata(io.BytesIO(data))
-        if _KEY not in notes:
-            raise DecodeError(
-                "a Parquet file of another kind", where=where, expected=f"metadata {_KEY!r}", found="none"
-            )
-        frame = pl.read_parquet(io.BytesIO(data), columns=list(_COLUMNS))
-        return _rebuild(frame, decode_json(notes[_KEY].encode(), where=where), data, where)
-    except DecodeError:
-        raise
+        notes = pl.read_parquet_metadata(io.BytesIO(data)).get(_KEY)
+        n_rows = int(pl.scan_parquet(io.BytesIO(data)).select(pl.len()).collect().item())
+        is_readable = notes is not None and n_rows <= _MOST_ROWS
+        frame = pl.read_parquet(io.BytesIO(data), columns=list(_COLUMNS)) if is_readable else None
+    except Exception as error:  # noqa: BLE001 (polars raises many kinds on broken bytes)
+        raise _refuse(where, repr(error)) from None
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # and panics on some
+            raise
+        raise _refuse(where, "a broken Parquet file") from None
+    if notes is None or frame is None:
+        raise _refuse(where, "another kind of Parquet file" if notes is None else f"{n_rows} rows")
+    try:
+        return _rebuild(frame, decode_json(notes.encode(), where=where), data, where)
     except (
-        pl.exceptions.PolarsError,
         KeyError,
         TypeError,
         ValueError,
         AttributeError,
         OverflowError,
-        OSError,
+        pl.exceptions.PolarsError,
     ) as error:
-        raise DecodeError("not a trace file", where=where, expected=SPEC, found=repr(error)[:120]) from None
-    except BaseException as error:
-        if type(error).__name__ != "PanicException":  # polars panics on some broken files
-            raise
-        raise DecodeError(
-            "not a trace file", where=where, expected=SPEC, found="a broken Parquet file"
-        ) from None
+        raise _refuse(where, repr(error)) from None
+
+
+def _refuse(where: str, found: str) -> DecodeError:
+    return DecodeError("not a trace file", where=where, expected=SPEC, found=found[:120])
 
 
 def _rebuild(frame: pl.DataFrame, notes: dict[str, Any], data: bytes, where: str) -> Trace:

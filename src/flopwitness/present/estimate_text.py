@@ -18,6 +18,7 @@ __all__ = ["render_run_text", "render_table_text"]
 
 _WIDTH: Final = 100
 _INDENT: Final = 14
+_MOST_NAMES: Final = 3
 _SIDES: Final = {
     Scope.GPU: "at the accelerator boards",
     Scope.MODULE: "at the modules' inputs",
@@ -56,9 +57,8 @@ def render_run_text(
 
 
 def _headline(measurement: Measurement, question: Question) -> str:
-    names = " or ".join(chip.name for chip in question.chips[:3]) + (
-        " or others" if len(question.chips) > 3 else ""
-    )  # noqa: PLR2004
+    names = " or ".join(chip.name for chip in question.chips[:_MOST_NAMES])
+    names += " or others" if len(question.chips) > _MOST_NAMES else ""
     parts = [f"{question.count:,} x {names}"]
     energy = measurement.energy
     if energy is not None and energy.scope.is_node:
@@ -80,7 +80,8 @@ def _measured_lines(measurement: Measurement, question: Question) -> Iterator[st
         how = "power" if estimate.prior.method == "prior-energy" else "time alone"
         yield from _wrapped(
             f"{format_flop(estimate.low_flop)} to {format_flop(estimate.high_flop)} FLOP "
-            f"(nominal {100 * estimate.level:.0f} %; prior from {how}, {', '.join(estimate.prior.precisions)}; "
+            f"(nominal {100 * estimate.level:.0f} %; prior from {how}, "
+            f"{', '.join(estimate.prior.precisions)}; "
             "no calibration for this chip)",
             indent=_INDENT,
             head="  estimate    ",
@@ -170,7 +171,10 @@ def _decided(answers: Sequence[RowAnswer], rules: Mapping[str, Rule]) -> Iterato
         ]
         counts = Counter(item.position for _, item in items)
         threshold_flop = items[0][1].threshold_flop
-        yield f"{rules[rule_id].title}{f', {level}' if level else ''}, {items[0][1].comparison.words} {format_flop(threshold_flop, digits=1)} FLOP"
+        yield (
+            f"{rules[rule_id].title}{f', {level}' if level else ''}, {items[0][1].comparison.words} "
+            f"{format_flop(threshold_flop, digits=1)} FLOP"
+        )
         yield "  " + ", ".join(
             f"{counts[position]} {_POSITION_WORDS[position]}" for position in _POSITION_ORDER
         )
@@ -182,7 +186,10 @@ def _decided(answers: Sequence[RowAnswer], rules: Mapping[str, Rule]) -> Iterato
         ]
         below = sum(1 for _, i in within if i.position is Position.BELOW)
         if within:
-            yield f"  of {len(within)} runs whose own bound is under a third of the threshold, {below} are called below ({100 * below / len(within):.0f} %)"
+            yield (
+                f"  of {len(within)} runs whose own bound is under a third of the threshold, {below} are "
+                f"called below ({100 * below / len(within):.0f} %)"
+            )
         above = [
             (a, i)
             for a, i in items
@@ -190,7 +197,10 @@ def _decided(answers: Sequence[RowAnswer], rules: Mapping[str, Rule]) -> Iterato
         ]
         wrong = [a.row.run_id for a, i in above if i.position is Position.BELOW]
         if above:
-            yield f"  of {len(above)} runs that declare a total over the threshold, {len(wrong)} are called below{': ' + ', '.join(wrong) if wrong else ''}"
+            yield (
+                f"  of {len(above)} runs that declare a total over the threshold, {len(wrong)} are "
+                f"called below{': ' + ', '.join(wrong) if wrong else ''}"
+            )
 
 
 def _row_findings(answers: Sequence[RowAnswer]) -> Iterator[str]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from flopwitness.catalogue.chips import Chip, Kind, Precision
-from flopwitness.measure.reference import Load, Quantity, ReferenceTable, Unit, Workload
+from flopwitness.measure.reference import Load, LogSpread, Quantity, ReferenceTable, Unit, Workload
 from flopwitness.measure.samples import Scope
 
 __all__ = ["Interval", "Observation", "Prior", "estimate_prior", "plausible_precisions", "unit_of"]
@@ -104,7 +104,7 @@ def plausible_precisions(chip: Chip) -> tuple[Precision, ...]:
 
 
 def unit_of(chip: Chip, precision: Precision) -> Unit:
-    """Which arithmetic unit serves a precision: vector for fp32 and fp64, and for fp16 without a matrix unit."""
+    """Which arithmetic unit serves a precision: vector for fp32, fp64, and fp16 without a matrix unit."""
     if precision in _VECTOR_PRECISIONS:
         return Unit.VECTOR
     has_matrix_unit = any(sign in chip.peak_flop_per_s for sign in _SIGNS_OF_A_MATRIX_UNIT)
@@ -159,26 +159,12 @@ def _estimate_chip(
     level: float,
 ) -> Prior | None:
     """The union over the precisions for one chip."""
-    wanted = tuple(precisions) or plausible_precisions(chip)
     device = _device_power(chip, seen, table)
     if device is None and seen.duration_s is None:
         return None
-    ends: list[tuple[float, float]] = []
-    n_groups: list[int] = []
-    for precision in wanted:
-        peak_flop_per_s = chip.peak(precision).value
-        unit = unit_of(chip, precision)
-        if device is not None:
-            spread = table.find(workload=workload, load=device.load, unit=unit, quantity=Quantity.RHO)
-            low, high = spread.interval(level=level, extra_sd=device.log_sd)
-            scale = device.energy_j * peak_flop_per_s / device.limit_w
-            ends.append((scale / high, min(scale / low, seen.count * (seen.duration_s or 0.0) * peak_flop_per_s)))
-        else:
-            spread = table.find(workload=workload, load=Load.UNKNOWN, unit=unit, quantity=Quantity.MFU)
-            low, high = spread.interval(level=level)
-            scale = seen.count * (seen.duration_s or 0.0) * peak_flop_per_s
-            ends.append((scale * low, scale * min(high, 1.0)))
-        n_groups.append(spread.n_groups)
+    wanted = tuple(precisions) or plausible_precisions(chip)
+    spreads = {p: _choose_spread(chip, p, device, table, workload) for p in wanted}
+    ends = [_ends(chip.peak(p).value, seen, device, spread, level) for p, spread in spreads.items()]
     low_flop, high_flop = min(low for low, _ in ends), max(high for _, high in ends)
     return Prior(
         interval=Interval(low_flop=low_flop, mid_flop=math.sqrt(low_flop * high_flop), high_flop=high_flop),
@@ -186,8 +172,31 @@ def _estimate_chip(
         precisions=wanted,
         load=device.load if device is not None else Load.UNKNOWN,
         power_share=device.share if device is not None else None,
-        n_groups=min(n_groups),
+        n_groups=min(spread.n_groups for spread in spreads.values()),
     )
+
+
+def _choose_spread(
+    chip: Chip, precision: Precision, device: "_DevicePower | None", table: ReferenceTable, workload: Workload
+) -> LogSpread:
+    """The reference class for a precision, by what was measured."""
+    unit = unit_of(chip, precision)
+    if device is not None:
+        return table.find(workload=workload, load=device.load, unit=unit, quantity=Quantity.RHO)
+    return table.find(workload=workload, load=Load.UNKNOWN, unit=unit, quantity=Quantity.MFU)
+
+
+def _ends(
+    peak_flop_per_s: float, seen: Observation, device: "_DevicePower | None", spread: LogSpread, level: float
+) -> tuple[float, float]:
+    """The interval at one precision [FLOP]; its upper end at most what the peak allows in the time."""
+    most_flop = seen.count * (seen.duration_s or 0.0) * peak_flop_per_s
+    if device is None:
+        low, high = spread.interval(level=level)
+        return most_flop * low, most_flop * min(high, 1.0)
+    low, high = spread.interval(level=level, extra_sd=device.log_sd)
+    scale_flop = device.energy_j * peak_flop_per_s / device.limit_w
+    return min(scale_flop / high, most_flop), min(scale_flop / low, most_flop)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,174 @@
+"""Which readings, which run and which time an answer is about.
+
+Logs of one run overlap, disagree and run past each other. What is chosen here is told as a finding.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from flopwitness.catalogue.chips import Chip
+from flopwitness.foundation.units import NANOSECOND_PER_SECOND, SECOND_PER_HOUR
+from flopwitness.foundation.verdict import Finding, Severity
+from flopwitness.measure.quality import power_series
+from flopwitness.measure.samples import RunWindow, Scope, Series, Trace
+
+__all__ = [
+    "choose_power",
+    "choose_window",
+    "device_limit_w",
+    "expected_devices",
+    "length_s",
+    "recorded_length_s",
+    "recorded_span",
+]
+
+_SCOPE_PREFERENCE: Final = (
+    Scope.GPU,
+    Scope.MODULE,
+    Scope.RAIL,
+    Scope.NODE_AC,
+    Scope.NODE_DC,
+    Scope.NODE,
+    Scope.UNKNOWN,
+)
+_DAY_NS: Final = 86_400 * NANOSECOND_PER_SECOND
+_NODE_OVER_CHIPS: Final = 2.5  # no server on record draws more than twice its accelerators' limit
+_BOARD_OVER_CHIP: Final = 1.5  # boards whose limit can be raised go to 1.4
+_LONGEST_RUN_S: Final = 100 * 365 * 24 * SECOND_PER_HOUR
+
+
+def choose_power(trace: Trace, findings: list[Finding]) -> tuple[Scope, tuple[Series, ...]]:
+    """The power series of one scope: overlapping scopes are never added."""
+    present = [scope for scope in _SCOPE_PREFERENCE if power_series(trace, [scope])]
+    if not present:
+        return Scope.UNKNOWN, ()
+    if len(present) > 1:
+        findings.append(
+            Finding(
+                code="scopes-overlap",
+                severity=Severity.NOTE,
+                message=(
+                    f"power was recorded as {' and as '.join(present)}; they cover the same devices and "
+                    f"are not added: {present[0]} is used"
+                ),
+            )
+        )
+    return present[0], power_series(trace, present[:1])
+
+
+def choose_window(trace: Trace, series: Sequence[Series], findings: list[Finding]) -> RunWindow | None:
+    """The run that the readings fall into; None where no log marks one that can be used."""
+    usable = [window for window in trace.windows if length_s(window) is None or (length_s(window) or 0) > 0]
+    if len(usable) < len(trace.windows):
+        findings.append(
+            Finding(
+                code="run-reversed",
+                severity=Severity.CONTRADICTION,
+                message="the log marks a run that stops before it starts; its marks are not used",
+            )
+        )
+    usable = [window for window in usable if (length_s(window) or 0) <= _LONGEST_RUN_S]
+    if not usable:
+        return None
+    best = max(usable, key=lambda window: _overlap_ns(window, series))
+    if series and _overlap_ns(best, series) == 0:
+        findings.append(
+            Finding(
+                code="clocks-apart",
+                severity=Severity.WARNING,
+                message=(
+                    "no power reading falls into the marked run: the logs' clocks disagree, or they are "
+                    "not of one run; the whole power recording is used"
+                ),
+            )
+        )
+        return None
+    if len(usable) > 1:
+        findings.append(
+            Finding(
+                code="runs-several",
+                severity=Severity.WARNING,
+                message=f"the logs mark {len(usable)} runs; the one that the readings cover best is used",
+                count=len(usable),
+            )
+        )
+    return best
+
+
+def length_s(window: RunWindow | None) -> float | None:
+    """The window's length [s]; None where there is no window, or no stop."""
+    if window is None or window.stop_utc_ns is None:
+        return None
+    return (window.stop_utc_ns - window.start_utc_ns) / NANOSECOND_PER_SECOND
+
+
+def _overlap_ns(window: RunWindow, series: Sequence[Series]) -> int:
+    """How much of the readings' time lies in the run, all devices together [ns]."""
+    total = 0
+    for item in series:
+        first, last = int(item.utc_ns.min()), int(item.utc_ns.max())
+        stop = window.stop_utc_ns if window.stop_utc_ns is not None else last
+        total += max(0, min(stop, last) - max(window.start_utc_ns, first))
+    return total
+
+
+def recorded_span(series: Sequence[Series], window: RunWindow | None) -> RunWindow | None:
+    """From the first to the last instant that the readings and the run's marks speak of.
+
+    A device whose clock stands a day or more from the others' does not stretch it; such a device shows
+    as uncovered.
+    """
+    stretches = [(int(item.utc_ns.min()), int(item.utc_ns.max())) for item in series]
+    if window is not None:
+        last_ns = max((stop for _, stop in stretches), default=window.start_utc_ns)
+        stop_ns = window.stop_utc_ns if window.stop_utc_ns is not None else max(last_ns, window.start_utc_ns)
+        stretches.append((window.start_utc_ns, stop_ns))
+    if not stretches:
+        return None
+    starts = sorted(start for start, _ in stretches)
+    anchor_ns = window.start_utc_ns if window is not None else starts[len(starts) // 2]
+    near = [(a, b) for a, b in stretches if abs(a - anchor_ns) < _DAY_NS or a <= anchor_ns <= b]
+    return RunWindow(start_utc_ns=min(a for a, _ in near), stop_utc_ns=max(b for _, b in near))
+
+
+def recorded_length_s(span: RunWindow | None, windows: Sequence[RunWindow]) -> float | None:
+    """The longest time that anything recorded claims [s]: a bound must not trust the shorter of two marks.
+
+    None where nothing has a length: a single reading says nothing about time.
+    """
+    lengths = [length_s(item) or 0.0 for item in (span, *windows)]
+    longest_s = max(lengths)
+    return longest_s if longest_s > 0 else None
+
+
+def expected_devices(trace: Trace, series: Sequence[Series], scope: Scope, count: int) -> int:
+    """How many devices the power should come from: chips, or the nodes that the log declares."""
+    if scope.is_node:
+        declared = trace.declaration.nodes if trace.declaration is not None else None
+        return max(declared or 0, len(series))
+    return max(count, len(series))
+
+
+def device_limit_w(chips: Sequence[Chip], count: int, scope: Scope, n_devices: int) -> float | None:
+    """The most that one metered device can draw [W]; None where a chip's power limit is not known.
+
+    Args:
+        chips: The chips that may have been used; the highest limit counts.
+        count: How many chips in all.
+        scope: What one device is.
+        n_devices: Over how many devices the chips are spread.
+    """
+    limits = []
+    for chip in chips:
+        if chip.power_limit_w is None:
+            return None
+        if not scope.is_node:
+            limits.append(_BOARD_OVER_CHIP * chip.power_limit_w.value)
+            continue
+        node = chip.reference_node
+        share_w = _NODE_OVER_CHIPS * chip.power_limit_w.value
+        if node is not None:
+            share_w = node.power_limit_w.value / node.chips
+        limits.append(math.ceil(count / max(1, n_devices)) * share_w)
+    return max(limits, default=None)

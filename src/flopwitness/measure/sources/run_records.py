@@ -150,7 +150,9 @@ def unpack_parquet() -> None:
     Side effects:
         Bounds this process's memory; ends it with status 3 and one line on standard error on a refusal.
     """
-    resource.setrlimit(resource.RLIMIT_AS, (_UNPACK_MEMORY_BYTES, _UNPACK_MEMORY_BYTES))
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    limit = _UNPACK_MEMORY_BYTES if hard == resource.RLIM_INFINITY else min(hard, _UNPACK_MEMORY_BYTES)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     import polars as pl  # noqa: PLC0415 (slow to load, and only this process needs it)
 
     data = sys.stdin.buffer.read()

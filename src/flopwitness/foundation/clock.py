@@ -5,6 +5,7 @@ source gives both. Logs mostly carry one wall clock: their lengths then come fro
 can be seen become findings, not silent corrections.
 """
 
+import re
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,6 +17,10 @@ from flopwitness.foundation.units import NANOSECOND_PER_SECOND
 __all__ = ["Clock", "FrozenClock", "Moment", "SystemClock", "format_utc", "parse_utc", "utc_year"]
 
 _LAST_NS: Final = 9_223_372_036 * NANOSECOND_PER_SECOND
+_RFC_3339: Final = re.compile(
+    r"(?P<second>[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2})"
+    r"(?:\.(?P<fraction>[0-9]{1,18}))?(?P<zone>Z|[+-][0-9]{2}:[0-9]{2})"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,20 +88,26 @@ def utc_year(utc_ns: int) -> int:
 
 
 def parse_utc(text: str, *, where: str = "") -> int:
-    """Nanoseconds since 1970 of an RFC 3339 instant that names its zone.
+    """Nanoseconds since 1970 of an RFC 3339 instant that names its zone; digits beyond the ninth are dropped.
 
     Raises:
-        DecodeError: Not such an instant, one without a zone, or one before 1970.
+        DecodeError: Not such an instant, one without a zone, or one outside the years 1970 to 2262.
     """
-    expected = "an instant such as 2026-01-31T12:00:00Z"
+    match = _RFC_3339.fullmatch(text)
+    if match is None:
+        raise _no_instant("not an instant with its zone", text, where)
     try:
-        moment = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(match["second"] + match["zone"])
     except ValueError:
-        raise DecodeError("not an instant", where=where, expected=expected, found=repr(text[:80])) from None
-    if moment.tzinfo is None:
-        raise DecodeError("an instant without a zone", where=where, expected=expected, found=repr(text[:80]))
+        raise _no_instant("not an instant", text, where) from None
     delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    utc_ns = (delta.days * 86_400 + delta.seconds) * NANOSECOND_PER_SECOND + delta.microseconds * 1_000
-    if utc_ns < 0:
-        raise DecodeError("an instant before 1970", where=where, expected=expected, found=repr(text[:80]))
+    seconds = delta.days * 86_400 + delta.seconds
+    utc_ns = seconds * NANOSECOND_PER_SECOND + int((match["fraction"] or "")[:9].ljust(9, "0"))
+    if not 0 <= utc_ns <= _LAST_NS:
+        raise _no_instant("an instant outside 1970 to 2262", text, where)
     return utc_ns
+
+
+def _no_instant(message: str, text: str, where: str) -> DecodeError:
+    expected = "an instant such as 2026-01-31T12:00:00Z"
+    return DecodeError(message, where=where, expected=expected, found=repr(text[:80]))

@@ -50,7 +50,10 @@ def encode_signable(value: JsonValue) -> bytes:
         ValueError: As `encode_canonical`; or a float: signed bytes hold integers and decimal strings;
             or text that is not NFC: two spellings that look alike must not be two records.
     """
-    _check_signable(value)
+    try:
+        _check_signable(value)
+    except RecursionError as error:
+        raise ValueError("no canonical form: nested too deep") from error
     return encode_canonical(value)
 
 

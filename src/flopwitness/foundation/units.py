@@ -123,7 +123,7 @@ def _significant(value: float) -> str:
 
 def format_duration(time_s: float) -> str:
     """The length for a person's eye, such as `56 min 53 s` or `3 d 4 h`."""
-    if time_s < 60:  # noqa: PLR2004 (seconds in a minute)
+    if time_s < 59.95:  # noqa: PLR2004 (from here on, three digits would show 60 s)
         return f"{time_s:.3g} s"
     seconds = round(time_s)
     days, seconds = divmod(seconds, 86_400)

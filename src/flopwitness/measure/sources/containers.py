@@ -247,8 +247,9 @@ def _tar_members(file: _Readable, *, name: str, where: str, budget: _Budget) -> 
             extra = _tar_data(file, where, size_bytes=header.size, most_bytes=_LARGEST_HEADER_BYTES)
             if header.type == tarfile.GNUTYPE_LONGNAME:
                 long_name = extra.rstrip(b"\0").decode("utf-8", "backslashreplace")
-            elif header.type == tarfile.XHDTYPE:
-                long_name = _pax_path(extra, where) or long_name
+            else:
+                path = _pax_path(extra, where)  # a global header names no single member
+                long_name = path if path and header.type == tarfile.XHDTYPE else long_name
             budget.take_member(where)
             continue
         inner, long_name = long_name or header.name, None

@@ -353,9 +353,18 @@ def test_a_tar_that_declares_a_huge_member_is_refused_before_memory_is_taken() -
         _read(member.tobuf(tarfile.GNU_FORMAT))
 
 
-def _pax(records: bytes, *, size: int | None = None) -> bytes:
+def test_a_negative_size_is_refused() -> None:
+    block = bytearray(tarfile.TarInfo("n").tobuf(tarfile.GNU_FORMAT))
+    block[124:136] = b"\xff" * 12  # base-256, two's complement
+    block[148:156] = b" " * 8
+    block[148:156] = f"{sum(block):06o}\0 ".encode()
+    with pytest.raises(DecodeError, match="negative size"):
+        _read(bytes(block))
+
+
+def _pax(records: bytes, *, size: int | None = None, kind: bytes = tarfile.XHDTYPE) -> bytes:
     header = tarfile.TarInfo("p")
-    header.type, header.size = tarfile.XHDTYPE, len(records) if size is None else size
+    header.type, header.size = kind, len(records) if size is None else size
     return header.tobuf(tarfile.USTAR_FORMAT) + records + b"\0" * (-len(records) % 512) + _tar(("n", b"1"))
 
 
@@ -383,6 +392,12 @@ def test_pax_records_that_say_nothing_of_interest_are_passed_over() -> None:
 def test_pax_records_that_change_a_member_or_cannot_be_read_are_refused(records: bytes) -> None:
     with pytest.raises(DecodeError):
         _read(_pax(records))
+
+
+def test_a_global_pax_header_names_no_member_and_changes_none() -> None:
+    assert _contents(_read(_pax(b"14 path=other\n", kind=tarfile.XGLTYPE))) == [("x!n", b"1")]
+    with pytest.raises(DecodeError, match="changes a member"):
+        _read(_pax(b"9 size=1\n", kind=tarfile.XGLTYPE))
 
 
 def test_a_pax_header_too_large_is_refused() -> None:

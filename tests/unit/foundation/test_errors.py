@@ -27,7 +27,7 @@ def test_every_class_is_public_and_drawn_in_the_tree() -> None:
 
 @pytest.mark.parametrize("kind", CLASSES)
 def test_the_exit_status_follows_the_family(kind: type[FlopwitnessError]) -> None:
-    families = {InputError: 2, EvidenceError: 1, SourceError: 4, BackendError: 4}
+    families: dict[type, int] = {InputError: 2, EvidenceError: 1, SourceError: 4, BackendError: 4}
     expected = [status for family, status in families.items() if issubclass(kind, family)]
     assert [kind.exit_status] == (expected or [4])
 

@@ -37,6 +37,7 @@ from flopwitness.measure.reference import Workload, load_reference
 from flopwitness.measure.rows import chip_left_open, measure_row
 from flopwitness.measure.samples import Scope, Trace
 from flopwitness.measure.sources.formats import read_evidence
+from flopwitness.measure.sources.run_records import is_parquet
 from flopwitness.measure.sources.run_table import RunTable, decode_run_table, is_run_table
 from flopwitness.measure.sources.selection import Selection, parse_where, select
 from flopwitness.present.estimate_json import render_run, render_table
@@ -282,13 +283,22 @@ def _read_table(logs: tuple[Path, ...], format_name: str | None) -> RunTable | N
     for path in logs:
         if not path.is_file() or (format_name is not None and format_name != _TABLE_FORMAT):
             continue
-        with path.open("rb") as file:
-            head = file.read(_HEAD_BYTES)
+        head = _head(path)
         if format_name == _TABLE_FORMAT or is_run_table(head, path.name):
             if len(logs) > 1:
                 raise InputError("a table of runs stands alone", where=str(path), expected="one file")
             return decode_run_table(read_bounded(path, limit_bytes=_LARGEST_TABLE_BYTES), where=str(path))
     return None
+
+
+def _head(path: Path) -> bytes:
+    """How the file begins; a Parquet file whole, because its columns stand at its end."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError as error:
+        raise InputError("cannot be read", where=str(path), found=error.strerror or str(error)) from error
+    return read_bounded(path, limit_bytes=_LARGEST_TABLE_BYTES) if is_parquet(head) else head
 
 
 def _estimate_table(table: RunTable, call: _Call, *, wheres: tuple[str, ...], gate: float | None) -> int:

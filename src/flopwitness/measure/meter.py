@@ -151,7 +151,7 @@ def measure_trace(trace: Trace, question: Question, *, table: ReferenceTable) ->
     energy = _measure_energy(trace, series, scope, window, span, question) if series and duration_s else None
     if energy is not None:
         findings += _assess_energy(trace, series, energy, window, duration_s or 0.0, question)
-    copies = quality.copied_devices(trace)
+    copies = quality.assess_copies(series)
     findings += copies
     is_whole = energy is not None and not copies and recorded_s == length_s(span)
     upper = bound_from_above(

@@ -3,13 +3,13 @@
 Nothing is corrected here in silence: a check looks at readings and marks and says what it saw.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
 
 from flopwitness.foundation.clock import format_utc, utc_year
+from flopwitness.foundation.digest import digest_bytes
 from flopwitness.foundation.units import (
     JOULE_PER_KWH,
     NANOSECOND_PER_SECOND,
@@ -21,6 +21,7 @@ from flopwitness.measure.energy import Energy, Gap
 from flopwitness.measure.samples import Channel, Declaration, Mark, RunWindow, Scope, Series, Trace
 
 __all__ = [
+    "assess_copies",
     "assess_declaration",
     "assess_gaps",
     "assess_limits",
@@ -29,7 +30,6 @@ __all__ = [
     "assess_scope",
     "assess_switches",
     "assess_times",
-    "copied_devices",
     "power_series",
 ]
 
@@ -246,7 +246,7 @@ def _is_edge(gap: Gap, window: RunWindow | None) -> bool:
 def assess_switches(switches: Sequence[Series], window: RunWindow | None, duration_s: float) -> list[Finding]:
     """Network switches: what they draw is told apart from the nodes, with the doubt about its date."""
     findings = []
-    for series in switches:
+    for series in _without_copies(switches):
         power_w = float(np.nanmean(series.value * series.conversion))
         kind = "estimate of the network switches" if series.is_estimate else "reading of a network switch"
         stamp = ""
@@ -362,34 +362,40 @@ def assess_declaration(
     return findings
 
 
-def copied_devices(trace: Trace) -> list[Finding]:
-    """Recordings handed over under two names with the very same bytes: one of them is not a recording."""
-    power_parts = [part for part in trace.provenance if part.format.endswith("power")]
-    counts = Counter(part.digest for part in power_parts)
-    copies = [part for part in power_parts if counts[part.digest] > 1]
+def assess_copies(series: Sequence[Series]) -> list[Finding]:
+    """Devices whose readings are the very same, times and all: at most one of them was recorded."""
+    first_of: dict[bytes, str] = {}
+    copies: list[tuple[str, str]] = []
+    for item in series:
+        content = digest_bytes(item.utc_ns.tobytes() + item.value.tobytes()).value
+        if content in first_of and len(item) > 1:
+            copies.append((first_of[content], item.device))
+        first_of.setdefault(content, item.device)
     if not copies:
         return []
-    first = copies[0]
-    twin = next(part for part in copies[1:] if part.digest == first.digest)
+    original, copy = copies[0]
     return [
         Finding(
             code="recording-copied",
             severity=Severity.WARNING,
             message=(
-                f"{len(copies)} of {len(power_parts)} power recordings hold the very same bytes as another, "
-                f"{_last_name(first.path)} and {_last_name(twin.path)} for example: at most {len(counts)} "
-                "devices were really recorded. The energy counts the copies as they stand, and bounds nothing"
+                f"{len(copies)} of {len(series)} power recordings are copies of another, {copy} of {original} "
+                f"for example: {len(first_of)} devices were really recorded. The energy counts the copies as "
+                "they stand, and bounds nothing"
             ),
-            where=first.path,
+            where=copy,
             expected="a recording of its own for each device",
-            found=f"{len(counts)} that differ",
+            found=f"{len(first_of)} that differ",
             count=len(copies),
         )
     ]
 
 
-def _last_name(path: str) -> str:
-    return path.replace("!", "/").rpartition("/")[2]
+def _without_copies(series: Sequence[Series]) -> list[Series]:
+    """The series, each content once."""
+    return list({(item.utc_ns.tobytes(), item.value.tobytes()): item for item in reversed(series)}.values())[
+        ::-1
+    ]
 
 
 def _plural(count: int, noun: str) -> str:

@@ -5,14 +5,19 @@ provenance are worth nothing.
 """
 
 import io
+import json
+import sys
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-import polars as pl
+from numpy.typing import NDArray
 
-from flopwitness.foundation.digest import Digest, digest_bytes
+from flopwitness.foundation.clock import format_utc
+from flopwitness.foundation.digest import Digest
 from flopwitness.foundation.encoding import decode_json, encode_canonical
 from flopwitness.foundation.errors import DecodeError
+from flopwitness.measure.child import bound_memory, refuse_and_end, unpack_in_child
 from flopwitness.measure.samples import (
     Channel,
     Declaration,
@@ -25,16 +30,17 @@ from flopwitness.measure.samples import (
     Trace,
 )
 
-__all__ = ["decode_trace", "encode_trace", "is_trace_file"]
+__all__ = ["decode_trace", "encode_trace", "is_trace_file", "unpack_trace"]
 
 SPEC: Final = "flopwitness/trace/v1"
 _MAGIC: Final = b"PAR1"
 _KEY: Final = "flopwitness"
-_COLUMNS: Final = {"series": pl.UInt32, "utc_ns": pl.Int64, "monotonic_ns": pl.Int64, "value": pl.Float64}
+_COLUMNS: Final = {"series": "<u4", "utc_ns": "<i8", "monotonic_ns": "<i8", "value": "<f8"}
+_ABSENT: Final = 0
 _LARGEST_BYTES: Final = 2 * 1024**3
 _MOST_SERIES: Final = 1_000_000
 _MOST_ROWS: Final = 500_000_000
-_BROKEN: Final = (KeyError, TypeError, ValueError, AttributeError, OverflowError, pl.exceptions.PolarsError)
+_BROKEN: Final = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 
 
 def is_trace_file(head: bytes, name: str) -> bool:
@@ -45,26 +51,32 @@ def is_trace_file(head: bytes, name: str) -> bool:
 
 def encode_trace(trace: Trace) -> bytes:
     """The trace as Parquet bytes; `decode_trace` gives it back."""
-    frames = [
-        pl.DataFrame(
-            {
-                "series": np.full(len(series), index, dtype=np.uint32),
-                "utc_ns": series.utc_ns,
-                "monotonic_ns": series.monotonic_ns
-                if series.monotonic_ns is not None
-                else [None] * len(series),
-                "value": series.value,
-            },
-            schema=_COLUMNS,
-        )
-        for index, series in enumerate(trace.series)
+    import polars as pl  # noqa: PLC0415 (slow to load, and only this function needs it here)
+
+    counts = [len(series) for series in trace.series]
+    monotonic = [
+        series.monotonic_ns
+        if series.monotonic_ns is not None
+        else np.full(len(series), _ABSENT, dtype=np.int64)
+        for series in trace.series
     ]
-    frame = pl.concat(frames) if frames else pl.DataFrame(schema=_COLUMNS)
+    frame = pl.DataFrame(
+        {
+            "series": np.repeat(np.arange(len(counts), dtype=np.uint32), counts),
+            "utc_ns": _joined([series.utc_ns for series in trace.series], np.int64),
+            "monotonic_ns": _joined(monotonic, np.int64),
+            "value": _joined([series.value for series in trace.series], np.float64),
+        }
+    )
     buffer = io.BytesIO()
     frame.write_parquet(
         buffer, compression="zstd", metadata={_KEY: encode_canonical(_describe(trace)).decode()}
     )
     return buffer.getvalue()
+
+
+def _joined(parts: Sequence[NDArray[Any]], kind: type[np.generic]) -> NDArray[Any]:
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=kind)
 
 
 def _describe(trace: Trace) -> dict[str, Any]:
@@ -111,7 +123,7 @@ def _describe(trace: Trace) -> dict[str, Any]:
 
 
 def decode_trace(data: bytes, *, where: str) -> Trace:
-    """The trace that `encode_trace` wrote, with the file itself added to its provenance.
+    """The trace that `encode_trace` wrote.
 
     Raises:
         DecodeError: Another Parquet file, one without the metadata, or metadata that does not fit the rows.
@@ -120,95 +132,136 @@ def decode_trace(data: bytes, *, where: str) -> Trace:
         raise DecodeError(
             "too large", where=where, expected=f"at most {_LARGEST_BYTES} bytes", found=f"{len(data)}"
         )
+    unpacked = unpack_in_child(unpack_trace, data, where=where, expected=SPEC)
+    head, _, body = unpacked.partition(b"\n")
+    notes = decode_json(head, where=where)
+    try:
+        return _rebuild(_split_columns(body), notes, where)
+    except _BROKEN as error:
+        raise DecodeError("not a trace file", where=where, expected=SPEC, found=repr(error)[:120]) from None
+
+
+def unpack_trace() -> None:
+    """Turn the trace file on standard input into its notes, a line, and its columns, raw, on standard output.
+
+    This is the whole life of the child process that `decode_trace` starts.
+
+    Side effects:
+        Bounds this process's memory; ends it with one line on standard error on a refusal.
+    """
+    bound_memory()
+    import polars as pl  # noqa: PLC0415 (slow to load, and only this process needs it)
+
+    data = sys.stdin.buffer.read()
     try:
         notes = pl.read_parquet_metadata(io.BytesIO(data)).get(_KEY)
         n_rows = int(pl.scan_parquet(io.BytesIO(data)).select(pl.len()).collect().item())
-        is_readable = notes is not None and n_rows <= _MOST_ROWS
-        frame = pl.read_parquet(io.BytesIO(data), columns=list(_COLUMNS)) if is_readable else None
-    except Exception as error:  # noqa: BLE001 (polars raises many kinds on broken bytes)
-        raise _refuse(where, repr(error)) from None
-    except BaseException as error:
-        if type(error).__name__ != "PanicException":  # and panics on some
-            raise
-        raise _refuse(where, "a broken Parquet file") from None
-    if notes is None or frame is None:
-        raise _refuse(where, "another kind of Parquet file" if notes is None else f"{n_rows} rows")
-    try:
-        return _rebuild(frame, decode_json(notes.encode(), where=where), data, where)
-    except (
-        KeyError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        OverflowError,
-        pl.exceptions.PolarsError,
-    ) as error:
-        raise _refuse(where, repr(error)) from None
+        if notes is None or n_rows > _MOST_ROWS:
+            refuse_and_end("another kind of Parquet file" if notes is None else f"{n_rows} rows")
+        frame = pl.read_parquet(io.BytesIO(data), columns=list(_COLUMNS))
+        frame = frame.with_columns(pl.col("monotonic_ns").fill_null(_ABSENT))
+        columns = [frame[name].to_numpy().astype(kind) for name, kind in _COLUMNS.items()]
+    except (Exception, pl.exceptions.PanicException) as error:  # noqa: BLE001 (every reason is told alike)
+        refuse_and_end(str(error))
+    sys.stdout.buffer.write(json.dumps(json.loads(notes or "")).encode() + b"\n")
+    for column in columns:
+        sys.stdout.buffer.write(column.tobytes())
 
 
-def _refuse(where: str, found: str) -> DecodeError:
-    return DecodeError("not a trace file", where=where, expected=SPEC, found=found[:120])
+def _split_columns(body: bytes) -> dict[str, NDArray[Any]]:
+    """The columns by name, from their raw bytes one after the other."""
+    width = sum(np.dtype(kind).itemsize for kind in _COLUMNS.values())
+    n_rows, rest = divmod(len(body), width)
+    if rest:
+        raise ValueError("columns of unlike length")
+    columns, start = {}, 0
+    for name, kind in _COLUMNS.items():
+        columns[name] = np.frombuffer(body, dtype=kind, count=n_rows, offset=start)
+        start += n_rows * np.dtype(kind).itemsize
+    return columns
 
 
-def _rebuild(frame: pl.DataFrame, notes: dict[str, Any], data: bytes, where: str) -> Trace:
+def _rebuild(columns: dict[str, NDArray[Any]], notes: dict[str, Any], where: str) -> Trace:
     if notes["spec"] != SPEC:
         raise DecodeError("another format", where=where, expected=SPEC, found=str(notes["spec"])[:80])
-    if dict(frame.schema) != _COLUMNS or len(notes["series"]) > _MOST_SERIES:
-        raise DecodeError(
-            "other columns", where=where, expected=", ".join(_COLUMNS), found=str(frame.schema)[:120]
-        )
-    own = Provenance(path=where, format="flopwitness-trace", digest=digest_bytes(data), size_bytes=len(data))
     return Trace(
-        series=_rebuild_series(frame, notes["series"], where),
-        marks=tuple(Mark(name=m["name"], utc_ns=int(m["utc_ns"]), where=m["where"]) for m in notes["marks"]),
+        series=_rebuild_series(columns, notes["series"], where),
+        marks=tuple(
+            Mark(name=m["name"], utc_ns=_instant(m["utc_ns"]), where=m["where"]) for m in notes["marks"]
+        ),
         windows=tuple(
             RunWindow(
-                start_utc_ns=int(w["start_utc_ns"]),
-                stop_utc_ns=None if w["stop_utc_ns"] is None else int(w["stop_utc_ns"]),
-                status=w["status"],
+                start_utc_ns=_instant(w["start_utc_ns"]),
+                stop_utc_ns=None if w["stop_utc_ns"] is None else _instant(w["stop_utc_ns"]),
+                status=str(w["status"]),
             )
             for w in notes["windows"]
         ),
-        declaration=None if notes["declaration"] is None else Declaration(**notes["declaration"]),
-        skipped=tuple(Skipped(**s) for s in notes["skipped"]),
+        declaration=None if notes["declaration"] is None else _rebuild_declaration(notes["declaration"]),
+        skipped=tuple(
+            Skipped(where=str(s["where"]), expected=str(s["expected"]), found=str(s["found"]))
+            for s in notes["skipped"]
+        ),
         n_skipped=int(notes["n_skipped"]),
-        provenance=(
-            *(
-                Provenance(
-                    path=p["path"],
-                    format=p["format"],
-                    digest=Digest.parse(p["digest"], where=where),
-                    size_bytes=int(p["size_bytes"]),
-                )
-                for p in notes["provenance"]
-            ),
-            own,
+        provenance=tuple(
+            Provenance(
+                path=str(p["path"]),
+                format=str(p["format"]),
+                digest=Digest.parse(p["digest"], where=where),
+                size_bytes=int(p["size_bytes"]),
+            )
+            for p in notes["provenance"]
         ),
     )
 
 
-def _rebuild_series(frame: pl.DataFrame, notes: list[dict[str, Any]], where: str) -> tuple[Series, ...]:
-    index = frame["series"].to_numpy()
-    counts = np.bincount(index, minlength=len(notes)) if index.size else np.zeros(len(notes), dtype=np.int64)
-    if counts.size != len(notes) or bool(np.any(np.diff(index.astype(np.int64)) < 0)):
+def _instant(text: str) -> int:
+    """Nanoseconds since 1970 from a decimal string; what no clock can show is refused."""
+    utc_ns = int(text)
+    format_utc(utc_ns)
+    return utc_ns
+
+
+def _rebuild_declaration(notes: dict[str, Any]) -> Declaration:
+    return Declaration(
+        benchmark=str(notes["benchmark"]),
+        platform=str(notes["platform"]),
+        nodes=None if notes["nodes"] is None else int(notes["nodes"]),
+        chips=None if notes["chips"] is None else int(notes["chips"]),
+        chip_name=str(notes["chip_name"]),
+    )
+
+
+def _rebuild_series(
+    columns: dict[str, NDArray[Any]], notes: list[dict[str, Any]], where: str
+) -> tuple[Series, ...]:
+    index = columns["series"]
+    if (
+        len(notes) > _MOST_SERIES
+        or bool(np.any(index >= len(notes)))
+        or bool(np.any(np.diff(index.astype(np.int64)) < 0))
+    ):
         raise DecodeError(
             "rows that belong to no series", where=where, expected=f"{len(notes)} series in order"
         )
-    stops = np.cumsum(counts)
-    utc_ns, value = frame["utc_ns"].to_numpy(), frame["value"].to_numpy()
-    monotonic = frame["monotonic_ns"]
+    stops = np.searchsorted(index, np.arange(len(notes)), side="right")
+    starts = np.concatenate([[0], stops[:-1]]).astype(np.int64)
     return tuple(
-        Series(
-            device=str(note["device"]),
-            channel=Channel(note["channel"]),
-            scope=Scope(note["scope"]),
-            utc_ns=utc_ns[stop - count : stop].astype(np.int64),
-            value=value[stop - count : stop].astype(np.float64),
-            monotonic_ns=monotonic[int(stop - count) : int(stop)].to_numpy().astype(np.int64)
-            if note["has_monotonic"]
-            else None,
-            conversion=float(note["conversion"]),
-            is_estimate=bool(note["is_estimate"]),
-        )
-        for note, count, stop in zip(notes, counts, stops, strict=True)
+        _rebuild_one({name: column[start:stop] for name, column in columns.items()}, note)
+        for note, start, stop in zip(notes, starts, stops, strict=True)
+    )
+
+
+def _rebuild_one(columns: dict[str, NDArray[Any]], note: dict[str, Any]) -> Series:
+    for end_ns in (columns["utc_ns"].min(initial=0), columns["utc_ns"].max(initial=0)):
+        _instant(str(end_ns))
+    return Series(
+        device=str(note["device"]),
+        channel=Channel(note["channel"]),
+        scope=Scope(note["scope"]),
+        utc_ns=columns["utc_ns"],
+        value=columns["value"],
+        monotonic_ns=columns["monotonic_ns"] if note["has_monotonic"] else None,
+        conversion=float(note["conversion"]),
+        is_estimate=bool(note["is_estimate"]),
     )

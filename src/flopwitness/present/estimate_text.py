@@ -7,7 +7,7 @@ from typing import Final
 
 from flopwitness.accounting.answers import RowAnswer
 from flopwitness.accounting.thresholds import ThresholdAssessment
-from flopwitness.catalogue.rules import Rule
+from flopwitness.catalogue.rules import Evidence, Rule
 from flopwitness.foundation.units import format_duration, format_energy, format_flop
 from flopwitness.foundation.verdict import Finding, Position, Severity
 from flopwitness.measure.bounds import BoundBy
@@ -100,9 +100,10 @@ def _measured_lines(measurement: Measurement, question: Question) -> Iterator[st
 
 def _rule_sentence(item: ThresholdAssessment, rule: Rule) -> str:
     level = f", {item.level}" if item.level else ""
+    doubt = " (The rule's wording was not verified.)" if rule.evidence is Evidence.RECALLED else ""
     return (
         f"{rule.title}{level}, {item.comparison.words} {format_flop(item.threshold_flop, digits=1)} FLOP: "
-        f"{_POSITION_WORDS[item.position]}. {item.reason}"
+        f"{_POSITION_WORDS[item.position]}. {item.reason}{doubt}"
     )
 
 

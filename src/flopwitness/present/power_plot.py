@@ -58,7 +58,10 @@ def draw_power(series: Sequence[Series], measurement: Measurement, *, title: str
 
 
 def _total(series: Sequence[Series], origin_ns: int) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
-    """Time [s], the sum of all devices' power on a common grid [W], and how many devices there are."""
+    """Time [s], the sum of all devices' power on a common grid [W], and how many devices there are.
+
+    The grid runs over the usual device's recording; at its ends a device's nearest reading stands in.
+    """
     lines = []
     for item in series:
         known = np.isfinite(item.value)
@@ -66,9 +69,10 @@ def _total(series: Sequence[Series], origin_ns: int) -> tuple[NDArray[np.float64
         order = np.argsort(time_s, kind="stable")
         if order.size:
             lines.append((time_s[order], item.value[known][order] * item.conversion))
-    start_s, stop_s = min(t[0] for t, _ in lines), max(t[-1] for t, _ in lines)
+    start_s = float(np.median([t[0] for t, _ in lines]))
+    stop_s = max(start_s, float(np.median([t[-1] for t, _ in lines])))
     grid_s = np.linspace(start_s, stop_s, num=max(2, min(4_000, max(t.size for t, _ in lines))))
-    total_w = sum(np.interp(grid_s, t, p, left=0.0, right=0.0) for t, p in lines)
+    total_w = sum(np.interp(grid_s, t, p) for t, p in lines)
     return grid_s, np.asarray(total_w, dtype=np.float64), len(lines)
 
 

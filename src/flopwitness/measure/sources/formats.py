@@ -21,6 +21,7 @@ from flopwitness.measure.sources.mllog import MARKER, SkipTally, excerpt
 from flopwitness.measure.sources.power_log import decode_power_log, scope_from_name
 from flopwitness.measure.sources.result_log import decode_result_log, merge_windows
 from flopwitness.measure.sources.system_json import SYSTEM_FIELDS, decode_system_json
+from flopwitness.measure.trace_file import decode_trace, is_trace_file
 
 __all__ = ["FORMATS", "HEAD_BYTES", "Decode", "Format", "guess_format", "merge_traces", "read_evidence"]
 
@@ -74,6 +75,11 @@ def _is_result(head: bytes, name: str) -> bool:
     return MARKER in head
 
 
+def _decode_own(data: bytes, *, where: str, device: str, scope: Scope | None) -> Trace:
+    del device, scope
+    return decode_trace(data, where=where)
+
+
 def _decode_system(data: bytes, *, where: str, device: str, scope: Scope | None) -> Trace:
     del device, scope
     return Trace(declaration=decode_system_json(data, where=where))
@@ -91,6 +97,7 @@ def _decode_result(data: bytes, *, where: str, device: str, scope: Scope | None)
 
 # Tried in this order; the more special stand first.
 FORMATS: Final = (
+    Format(name="flopwitness-trace", is_it=is_trace_file, decode=_decode_own),
     Format(name="mlperf-system", is_it=_is_system, decode=_decode_system),
     Format(name="mlperf-power", is_it=_is_power, decode=_decode_power),
     Format(name="mlperf-result", is_it=_is_result, decode=_decode_result),
@@ -194,7 +201,7 @@ def _read_member(member: Member, *, format_name: str | None, scope: Scope | None
     provenance = Provenance(
         path=member.where, format=name, digest=digest_bytes(member.data), size_bytes=len(member.data)
     )
-    return replace(trace, provenance=(provenance,))
+    return replace(trace, provenance=(*trace.provenance, provenance))
 
 
 def _unknown(member: Member, *, is_own: bool) -> Trace:

@@ -7,15 +7,13 @@ is taken for what exceeds it. Every step moves forward only, so that the work is
 
 import csv
 import io
-import os
-import resource
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from flopwitness.foundation.errors import DecodeError
+from flopwitness.measure.child import bound_memory, refuse_and_end, unpack_in_child
 
 __all__ = ["Record", "Records", "check_limit", "is_parquet", "open_parquet", "open_text", "unpack_parquet"]
 
@@ -27,10 +25,6 @@ MOST_ROWS: Final = 1_000_000
 _DELIMITERS: Final = (",", ";", "\t")
 _PARQUET_MAGIC: Final = b"PAR1"
 _WIDEST_UTF8: Final = 4
-_REFUSED: Final = 3
-_LONGEST_REASON: Final = 160
-_UNPACK_LIMIT_S: Final = 300
-_UNPACK_MEMORY_BYTES: Final = 8 * 1024**3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,19 +118,8 @@ def open_parquet(data: bytes, *, where: str) -> Records:
     Side effects:
         Starts one child process and waits for its end.
     """
-    command = [sys.executable, "-P", "-c", f"import {__name__} as m; m.unpack_parquet()"]
-    environment = {**os.environ, "POLARS_MAX_THREADS": "1", "RUST_BACKTRACE": "0"}
-    try:
-        done = subprocess.run(  # noqa: S603 (this interpreter, a fixed text)
-            command, input=data, capture_output=True, env=environment, timeout=_UNPACK_LIMIT_S, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise _refuse_parquet(f"not unpacked in {_UNPACK_LIMIT_S} s", where=where) from None
-    if done.returncode != 0:
-        said = done.stderr.decode("utf-8", errors="replace").strip().splitlines() or ["nothing"]
-        reason = said[-1] if done.returncode == _REFUSED else f"its reader stopped, status {done.returncode}"
-        raise _refuse_parquet(reason, where=where)
-    rows = _split_text(done.stdout.decode("utf-8"), ",", where=where)
+    text = unpack_in_child(unpack_parquet, data, where=where, expected="Apache Parquet").decode("utf-8")
+    rows = _split_text(text, ",", where=where)
     header = next(rows)
     numbered = (Record(line=number, cells=row.cells) for number, row in enumerate(rows, start=1))
     return Records(line=1, names=_name_columns(header.cells or [], where=f"{where}:1"), rows=numbered)
@@ -150,9 +133,7 @@ def unpack_parquet() -> None:
     Side effects:
         Bounds this process's memory; ends it with status 3 and one line on standard error on a refusal.
     """
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    limit = _UNPACK_MEMORY_BYTES if hard == resource.RLIM_INFINITY else min(hard, _UNPACK_MEMORY_BYTES)
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    bound_memory()
     import polars as pl  # noqa: PLC0415 (slow to load, and only this process needs it)
 
     data = sys.stdin.buffer.read()
@@ -163,18 +144,11 @@ def unpack_parquet() -> None:
         frame = lazy.collect()
         check_limit(int(frame.estimated_size()), LARGEST_TABLE_BYTES, "bytes unpacked", where="")
     except (Exception, pl.exceptions.PanicException) as error:  # noqa: BLE001 (every reason is told alike)
-        sys.stderr.write(f"\n{' '.join(str(error).split())[:_LONGEST_REASON]}\n")
-        raise SystemExit(_REFUSED) from None
+        refuse_and_end(str(error))
     with io.TextIOWrapper(sys.stdout.buffer, encoding="utf-8", newline="") as out:
         writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n")
         writer.writerow(frame.columns)
         writer.writerows(frame.iter_rows())
-
-
-def _refuse_parquet(reason: str, *, where: str) -> DecodeError:
-    return DecodeError(
-        "not a Parquet file that can be read", where=where, expected="Apache Parquet", found=reason
-    )
 
 
 def _decode_utf8(data: bytes, *, where: str) -> str:

@@ -1,0 +1,36 @@
+# Two commands set everything up: `make demo` and `make test`. Each makes its own .venv on a machine that
+# has make and Python 3.11 or newer.
+
+PYTHON ?= python3
+VENV ?= .venv
+OUT ?= out/demo
+
+PIP = $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: demo test lint clean
+
+demo: $(VENV)/.made
+	$(VENV)/bin/flopwitness demo --out $(OUT)
+
+test: $(VENV)/.made-dev
+	$(VENV)/bin/python -m pytest
+
+lint: $(VENV)/.made-dev
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+$(VENV)/.made: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("flopwitness needs Python 3.11 or newer, this is %d.%d" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
+	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --upgrade pip
+	$(PIP) install --editable .
+	touch $@
+
+$(VENV)/.made-dev: $(VENV)/.made
+	$(PIP) install --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) out build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

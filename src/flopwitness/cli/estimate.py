@@ -2,7 +2,8 @@
 
 import datetime as dt
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
@@ -29,7 +30,7 @@ from flopwitness.foundation.clock import SystemClock
 from flopwitness.foundation.errors import InputError
 from flopwitness.foundation.files import read_bounded, write_whole
 from flopwitness.foundation.units import parse_flop
-from flopwitness.foundation.verdict import Finding, Severity, combine_verdicts
+from flopwitness.foundation.verdict import Finding, Severity, combine_verdicts, rank_findings
 from flopwitness.measure.bounds import SAFETY_DEFAULT, SAFETY_HOSTILE
 from flopwitness.measure.meter import Measurement, Question, measure_trace
 from flopwitness.measure.quality import power_series
@@ -69,6 +70,7 @@ class _Call:
     out: Path | None
     plot: Path | None
     n_rows: int
+    reproduce: str
 
 
 @click.command("estimate")
@@ -133,7 +135,8 @@ class _Call:
     "--out", type=click.Path(path_type=Path), metavar="FILE", help="Also write the JSON answer to a file."
 )
 @json_option
-def command(logs: tuple[Path, ...], **options: Any) -> int:  # noqa: ANN401 (click hands over one value an option)
+@click.pass_context
+def command(context: click.Context, /, logs: tuple[Path, ...], **options: Any) -> int:  # noqa: ANN401 (one value an option)
     """Say how much training compute LOGS show, how sure that is, and where it lies beside the rules.
 
     LOGS are all logs of one run (power, result and system files, folders or archives of nodes), or one
@@ -142,7 +145,7 @@ def command(logs: tuple[Path, ...], **options: Any) -> int:  # noqa: ANN401 (cli
     """
     format_name, scope = options.pop("format_name"), options.pop("scope")
     wheres, gate = options.pop("wheres"), options.pop("gate")
-    call = _understand(**options)
+    call = _understand(reproduce=(context.find_root().obj or {}).get("command", ""), **options)
     table = _read_table(logs, format_name)
     if table is not None:
         return _estimate_table(table, call, wheres=wheres, gate=gate)
@@ -192,7 +195,7 @@ def _estimate_run(trace: Trace, call: _Call) -> int:
     """One run from its logs."""
     question, findings = _pose(trace, call, load_chips())
     measurement = measure_trace(trace, question, table=load_reference())
-    findings = [*findings, *measurement.findings]
+    findings = _reproducible([*findings, *measurement.findings], call)
     assessments = assess_measurement(
         measurement, call.rules, other=call.other, tolerance_ppm=call.tolerance_ppm
     )
@@ -245,6 +248,11 @@ def _pose(trace: Trace, call: _Call, catalogue: ChipCatalogue) -> tuple[Question
         safety=call.safety,
         level=call.level,
     ), findings
+
+
+def _reproducible(findings: Sequence[Finding], call: _Call) -> list[Finding]:
+    """The findings, worst first, with the command that shows them again."""
+    return [replace(finding, reproduce=call.reproduce) for finding in rank_findings(findings)]
 
 
 def _checked(precisions: tuple[Precision, ...], chips: tuple[Chip, ...]) -> tuple[Precision, ...]:
@@ -328,7 +336,7 @@ def _estimate_table(table: RunTable, call: _Call, *, wheres: tuple[str, ...], ga
         )
         for row in selection.rows
     ]
-    findings = _table_findings(table, selection)
+    findings = _reproducible(_table_findings(table, selection), call)
     record = render_table(answers, inputs=[table.provenance], findings=findings)
     rules = {rule.id: rule for rule in call.rules}
     _deliver(record, render_table_text(answers, rules=rules, findings=findings, limit=call.n_rows), call)

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import shlex
 import sys
 from typing import Any, Final
 
@@ -56,7 +57,7 @@ def cli(context: click.Context, *, debug: bool) -> None:
     Exit status: 0 done or consistent, 1 inconsistent, 2 wrong use or unreadable input, 3 inconclusive,
     4 internal failure, 130 interrupted.
     """
-    context.obj = {"debug": debug}
+    context.obj = {**(context.obj or {}), "debug": debug}
 
 
 def _fail(message: str, status: int) -> int:
@@ -68,7 +69,12 @@ def _main(arguments: list[str]) -> int:
     """The exit status of one call; every failure becomes one line on standard error."""
     debug = "--debug" in arguments
     try:
-        status: Any = cli.main(args=arguments, prog_name="flopwitness", standalone_mode=False)
+        status: Any = cli.main(
+            args=arguments,
+            prog_name="flopwitness",
+            standalone_mode=False,
+            obj={"command": shlex.join(["flopwitness", *arguments])},
+        )
     except click.exceptions.Abort:
         return _fail("interrupted", _INTERRUPTED)
     except click.ClickException as error:

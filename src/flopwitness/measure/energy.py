@@ -163,7 +163,7 @@ def integrate_power(
 
 def _straighten(series: Series) -> _Line:
     """Drop missing readings and lay the rest on a clock that never runs backwards."""
-    known = np.isfinite(series.value)
+    known = np.isfinite(series.value) & (series.value >= 0)  # nothing draws less than nothing
     clock_ns = series.monotonic_ns if series.monotonic_ns is not None else series.utc_ns
     ticks_ns = clock_ns[known]
     power_w = series.value[known] * series.conversion

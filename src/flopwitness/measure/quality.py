@@ -67,7 +67,9 @@ def assess_reading(trace: Trace) -> list[Finding]:
             )
         )
     for series in trace.series:
-        missing = int(np.isnan(series.value).sum())
+        is_power = series.channel in (Channel.POWER_W, Channel.POWER_AVERAGE_W)
+        known = series.value >= 0 if is_power else np.isfinite(series.value)
+        missing = int((~known).sum())
         if missing:
             findings.append(
                 Finding(
@@ -379,8 +381,8 @@ def assess_copies(series: Sequence[Series]) -> list[Finding]:
             code="recording-copied",
             severity=Severity.WARNING,
             message=(
-                f"{len(copies)} of {len(series)} power recordings are copies of another, {copy} of {original} "
-                f"for example: {len(first_of)} devices were really recorded. The energy counts the copies as "
+                f"{len(copies)} of {len(series)} power recordings are copies of another, {copy} of "
+                f"{original} for example: {len(first_of)} devices were recorded. The energy counts copies as "
                 "they stand, and bounds nothing"
             ),
             where=copy,

@@ -75,7 +75,9 @@ class Series:
     is_estimate: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse arrays of unlike shape."""
+        """Refuse arrays of unlike shape, and a factor that is none."""
+        if not 0 < self.conversion < float("inf"):
+            raise ValueError(f"not a conversion factor: {self.conversion}")
         if self.utc_ns.ndim != 1 or self.utc_ns.shape != self.value.shape:
             raise ValueError(f"times {self.utc_ns.shape} and values {self.value.shape} differ in shape")
         if self.monotonic_ns is not None and self.monotonic_ns.shape != self.value.shape:

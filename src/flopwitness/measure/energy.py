@@ -48,6 +48,7 @@ class Energy:
         measured_j: Trapezoid over the covered time [J], conversion factor applied.
         bridged_j: Straight lines across the gaps between readings [J].
         gaps: The stretches without readings, edges of the run included, in order of time.
+        square_w2s: Integral of the squared power over covered and bridged time [W^2 s].
         covered_s: Time between readings that are close enough [s].
         bridged_s: Time in gaps between two readings [s].
         claimed_s: Length of the run, or of the recording where no run is marked [s].
@@ -62,6 +63,7 @@ class Energy:
     measured_j: float
     bridged_j: float
     gaps: tuple[Gap, ...]
+    square_w2s: float
     covered_s: float
     bridged_s: float
     claimed_s: float
@@ -150,6 +152,7 @@ def integrate_power(
         measured_j=float(pieces.energy_j[~is_gap].sum()),
         bridged_j=float(pieces.energy_j[is_gap].sum()),
         gaps=gaps,
+        square_w2s=float((pieces.energy_j * pieces.middle_w).sum()),
         covered_s=float(pieces.covered_s[~is_gap].sum()),
         bridged_s=float(pieces.covered_s[is_gap].sum()),
         claimed_s=max(0.0, stop_s - start_s),
@@ -203,6 +206,7 @@ class _Pieces:
     length_s: NDArray[np.float64]  # of the whole step
     covered_s: NDArray[np.float64]  # of the part inside the run
     begin_s: NDArray[np.float64]
+    middle_w: NDArray[np.float64]
     energy_j: NDArray[np.float64]
 
 
@@ -216,7 +220,7 @@ def _clip(line: _Line, start_s: float, stop_s: float) -> _Pieces:
     slope = np.diff(line.power_w) / safe_s
     middle_w = line.power_w[:-1] + slope * ((begin_s + end_s) / 2 - left_s)
     covered_s = np.maximum(end_s - begin_s, 0.0)
-    return _Pieces(length_s, covered_s, begin_s, middle_w * covered_s)
+    return _Pieces(length_s, covered_s, begin_s, middle_w, middle_w * covered_s)
 
 
 def _find_gaps(

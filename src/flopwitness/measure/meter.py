@@ -67,6 +67,8 @@ class RunEnergy:
         scope: What the readings cover.
         devices: One figure a device, over the run.
         shown_j: What the readings show over the run [J].
+        working_w: Energy-weighted mean power of all devices together [W], int p^2 / int p: idle time around
+            the work, or pauses in it, hardly change it.
         low_j: The least that they leave possible [J].
         high_j: The most [J]; None where a gap or a missing device has no limit.
         recorded_high_j: The most over everything recorded [J]; None likewise.
@@ -78,6 +80,7 @@ class RunEnergy:
     scope: Scope
     devices: tuple[Energy, ...]
     shown_j: float
+    working_w: float
     low_j: float
     high_j: float | None
     recorded_high_j: float | None
@@ -240,10 +243,14 @@ def _measure_energy(
     claimed_s = run_s * max(n_expected, len(series))
     covered_s = sum(device.covered_s for device in devices)
     bridged_s = sum(device.bridged_s for device in devices)
+    shown_j = sum(device.shown_j for device in devices)
     return RunEnergy(
         scope=scope,
         devices=devices,
-        shown_j=sum(device.shown_j for device in devices),
+        shown_j=shown_j,
+        working_w=max(n_expected, len(series)) * sum(device.square_w2s for device in devices) / shown_j
+        if shown_j
+        else 0.0,
         low_j=sum(device.low_j for device in devices),
         high_j=_add_absent([device.high_j for device in devices], n_absent, limit_w, run_s),
         recorded_high_j=None
@@ -347,6 +354,7 @@ def _observe(
         count=count,
         duration_s=duration_s,
         energy_j=energy.shown_j / energy.filled,
+        working_w=energy.working_w,
         scope=scope,
         energy_log_sd=spread / math.sqrt(12),  # as if every value between the two were as likely
     )

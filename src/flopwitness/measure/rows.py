@@ -150,6 +150,7 @@ def _answer(
             scope=row.scope,
             devices=(),
             shown_j=row.energy_j,
+            working_w=row.energy_j / row.duration_s if row.duration_s else 0.0,
             low_j=row.energy_j,
             high_j=row.energy_j,
             recorded_high_j=row.energy_j,

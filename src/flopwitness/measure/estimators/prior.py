@@ -56,7 +56,8 @@ class Observation:
         count: How many chips.
         duration_s: For how long they ran [s]; None where unknown.
         energy_j: What they, or the nodes around them, drew in that time [J]; None where not measured.
-        scope: What the energy covers.
+        scope: What the energy and the power cover.
+        working_w: Energy-weighted mean power of all of them [W]; the mean over the time where None.
         energy_log_sd: The doubt that gaps leave about the energy, as the spread of its logarithm.
     """
 
@@ -64,6 +65,7 @@ class Observation:
     duration_s: float | None
     energy_j: float | None
     scope: Scope
+    working_w: float | None = None
     energy_log_sd: float = 0.0
 
 
@@ -76,7 +78,8 @@ class Prior:
         method: `prior-energy` or `prior-time`.
         precisions: The precisions that the union runs over.
         load: How hard the chips worked.
-        power_share: Their mean power over their limit, node overhead taken off; None without power.
+        power_share: Their power while they worked over their limit, node overhead taken off; None without
+            power.
         n_groups: The fewest groups that any of the classes used rests on.
     """
 
@@ -216,15 +219,16 @@ def _device_power(chip: Chip, seen: Observation, table: ReferenceTable) -> _Devi
     if not has_power or chip.power_limit_w is None or seen.scope in (Scope.SWITCH, Scope.UNKNOWN):
         return None
     energy_j, duration_s = seen.energy_j or 0.0, seen.duration_s or 0.0
-    log_sd = seen.energy_log_sd
+    overhead, log_sd = 1.0, seen.energy_log_sd
     if seen.scope.is_node:
         share = table.node_share[str(seen.scope)]
-        energy_j, log_sd = energy_j / share.centre, math.hypot(log_sd, share.log_sd)
+        overhead, log_sd = share.centre, math.hypot(log_sd, share.log_sd)
     limit_w = chip.power_limit_w.value
     most_j = seen.count * limit_w * duration_s
-    load_share = energy_j / most_j
+    working_w = seen.working_w if seen.working_w is not None else energy_j / duration_s
+    load_share = working_w / overhead / (seen.count * limit_w)
     return _DevicePower(
-        energy_j=min(energy_j, most_j),
+        energy_j=min(energy_j / overhead, most_j),
         limit_w=limit_w,
         log_sd=log_sd,
         share=load_share,

@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from flopwitness.foundation.units import NANOSECOND_PER_SECOND
 from flopwitness.measure.samples import RunWindow, Series
 
-__all__ = ["Energy", "Gap", "integrate_power", "usual_period_s"]
+__all__ = ["Energy", "Gap", "integrate_power", "recorded_stretch", "usual_period_s"]
 
 _GAP_PERIODS: Final = 2.5
 _SHORTEST_GAP_S: Final = 0.5
+_LONGEST_STEP_S: Final = 150.0  # 2.5 times the slowest common scrape; who reads less often leaves gaps
+_MOST_W: Final = 1e12  # about a third of the world's electricity: no device draws it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +31,8 @@ class Gap:
         start_utc_ns: The last reading before it, or the start of the run at its edge.
         duration_s: How long it lasts [s].
         low_j: The least energy that it can hold [J]: the lowest reading seen, throughout.
-        high_j: The most [J]: the device's power limit throughout; None where no limit is known.
+        high_j: The most [J]: the device's power limit throughout, or its highest reading where that is
+            higher; None where no limit is known.
     """
 
     device: str
@@ -103,6 +106,7 @@ class _Line:
 
     time_s: NDArray[np.float64]
     power_w: NDArray[np.float64]
+    skips_missing: NDArray[np.bool_]  # whether a step leads over a missing reading, shape (n - 1,)
     origin_ns: int
     n_missing: int
     n_repeated: int
@@ -133,7 +137,8 @@ def integrate_power(
         series: Power readings [W]; missing ones (NaN) are left out, never taken as zero.
         window: The run; None for the whole recording. A run without a stop ends with the readings.
         limit_w: The most that the device can draw [W]; bounds the gaps from above.
-        longest_step_s: Two readings further apart than this leave a gap [s]; 2.5 usual periods by default.
+        longest_step_s: Two readings further apart than this leave a gap [s]; by default 2.5 usual periods,
+            at least 0.5 s and at most 150 s.
 
     Returns:
         The energy with its gaps; zero coverage where fewer than two readings fall into the run.
@@ -141,11 +146,11 @@ def integrate_power(
     line = _straighten(series)
     start_s, stop_s = _edges(line, window)
     period_s = usual_period_s(line.time_s)
-    step_s = longest_step_s if longest_step_s is not None else max(_GAP_PERIODS * period_s, _SHORTEST_GAP_S)
-    floor_w = float(line.power_w.min()) if line.power_w.size else 0.0
+    usual_s = min(max(_SHORTEST_GAP_S, _GAP_PERIODS * period_s), _LONGEST_STEP_S)
+    step_s = longest_step_s if longest_step_s is not None else usual_s
     pieces = _clip(line, start_s, stop_s)
-    is_gap = pieces.length_s > step_s
-    gaps = _find_gaps(series.device, line, pieces, is_gap, (start_s, stop_s), floor_w, limit_w)
+    is_gap = (pieces.length_s > step_s) | line.skips_missing
+    gaps = _find_gaps(series.device, line, pieces, is_gap, (start_s, stop_s), limit_w)
     inside = (line.time_s >= start_s) & (line.time_s <= stop_s)
     return Energy(
         device=series.device,
@@ -164,15 +169,32 @@ def integrate_power(
     )
 
 
+def recorded_stretch(series: Series) -> RunWindow:
+    """From the first to the last instant of a recording, with steps back in time laid end to end.
+
+    A clock that steps back, or stands still beside the monotonic one, must not make a recording shorter
+    than it was.
+
+    Args:
+        series: At least one reading.
+    """
+    start_ns, stop_ns = int(series.utc_ns.min()), int(series.utc_ns.max())
+    line = _straighten(series)
+    if line.n_backwards or series.monotonic_ns is not None:
+        length_s = float(line.time_s[-1]) if line.time_s.size else 0.0
+        stop_ns = max(stop_ns, line.origin_ns + round(length_s * NANOSECOND_PER_SECOND))
+    return RunWindow(start_utc_ns=start_ns, stop_utc_ns=stop_ns)
+
+
 def _straighten(series: Series) -> _Line:
     """Drop missing readings and lay the rest on a clock that never runs backwards."""
-    known = np.isfinite(series.value) & (series.value >= 0)  # nothing draws less than nothing
+    converted_w = series.value.clip(max=_MOST_W) * min(series.conversion, _MOST_W)
+    known = (series.value >= 0) & (converted_w < _MOST_W)  # nothing draws less than nothing
     clock_ns = series.monotonic_ns if series.monotonic_ns is not None else series.utc_ns
-    ticks_ns = clock_ns[known]
-    power_w = series.value[known] * series.conversion
+    ticks_ns, power_w = clock_ns[known], converted_w[known]
     if ticks_ns.size == 0:
         empty = np.zeros(0)
-        return _Line(empty, empty, 0, int((~known).sum()), 0, 0)
+        return _Line(empty, empty, empty > 0, 0, int((~known).sum()), 0, 0)
     steps_s = np.diff(ticks_ns) / NANOSECOND_PER_SECOND
     backwards = steps_s < 0
     forward = steps_s[steps_s > 0]
@@ -181,6 +203,7 @@ def _straighten(series: Series) -> _Line:
     return _Line(
         time_s=time_s,
         power_w=power_w,
+        skips_missing=np.diff(np.flatnonzero(known)) > 1,
         origin_ns=int(series.utc_ns[known][0]),
         n_missing=int((~known).sum()),
         n_repeated=int((steps_s == 0).sum()),
@@ -229,11 +252,12 @@ def _find_gaps(
     pieces: _Pieces,
     is_gap: NDArray[np.bool_],
     edges_s: tuple[float, float],
-    floor_w: float,
     limit_w: float | None,
 ) -> tuple[Gap, ...]:
     """The gaps between readings and the run's uncovered edges, in order of time."""
     start_s, stop_s = edges_s
+    floor_w = float(line.power_w.min()) if line.power_w.size else 0.0
+    ceiling_w = None if limit_w is None else max(limit_w, float(line.power_w.max(initial=0.0)))
     stretches = [
         (float(pieces.begin_s[i]), float(pieces.covered_s[i]))
         for i in np.flatnonzero(is_gap & (pieces.covered_s > 0))
@@ -247,10 +271,10 @@ def _find_gaps(
     return tuple(
         Gap(
             device=device,
-            start_utc_ns=line.origin_ns + round(begin_s * NANOSECOND_PER_SECOND),
+            start_utc_ns=max(0, line.origin_ns + round(begin_s * NANOSECOND_PER_SECOND)),
             duration_s=length_s,
             low_j=floor_w * length_s,
-            high_j=None if limit_w is None else max(limit_w, floor_w) * length_s,
+            high_j=None if ceiling_w is None else ceiling_w * length_s,
         )
         for begin_s, length_s in sorted(stretches)
         if length_s > 0

@@ -1,0 +1,229 @@
+"""Energy from readings: what was measured, what nobody measured, and what can be made of either."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from flopwitness.measure.energy import integrate_power, usual_period_s
+from flopwitness.measure.samples import RunWindow, Series
+
+MakeSeries = Callable[..., Series]
+MakeWindow = Callable[..., RunWindow]
+
+HUGE_W = 1.7e308
+
+
+def test_a_steady_device_draws_power_times_time(make_series: MakeSeries) -> None:
+    energy = integrate_power(make_series([300.0] * 11))
+    assert energy.measured_j == 3_000
+    assert energy.shown_j == energy.low_j == energy.high_j == 3_000
+    assert energy.covered_s == energy.claimed_s == 10
+    assert energy.coverage == 1
+    assert energy.gaps == ()
+    assert (energy.n_readings, energy.n_missing, energy.n_repeated, energy.n_backwards) == (11, 0, 0, 0)
+    assert energy.peak_w == 300
+
+
+def test_the_trapezoid_follows_uneven_steps(make_series: MakeSeries) -> None:
+    energy = integrate_power(make_series([0, 10, 10, 40], time_s=[0, 1, 3, 4]))
+    assert energy.measured_j == pytest.approx(5 + 20 + 25)
+
+
+def test_the_run_cuts_steps_at_its_edges(make_series: MakeSeries, make_window: MakeWindow) -> None:
+    energy = integrate_power(make_series([0, 10, 20, 30]), window=make_window(0.5, 2.5))
+    assert energy.measured_j == pytest.approx(7.5 / 2 + 15 + 22.5 / 2)
+    assert energy.claimed_s == 2
+    assert energy.covered_s == 2
+    assert energy.n_readings == 2
+    assert energy.peak_w == 20
+
+
+def test_a_gap_is_bridged_for_show_and_bounded_for_proof(make_series: MakeSeries) -> None:
+    series = make_series([100, 100, 100, 300, 300], time_s=[0, 1, 2, 12, 13])
+    energy = integrate_power(series, limit_w=700)
+    assert energy.measured_j == 500
+    assert energy.bridged_j == 2_000
+    assert energy.shown_j == 2_500
+    assert energy.low_j == 500 + 10 * 100
+    assert energy.high_j == 500 + 10 * 700
+    assert energy.bridged_s == 10
+    assert energy.coverage == pytest.approx(3 / 13)
+    (gap,) = energy.gaps
+    assert gap.duration_s == 10
+    assert gap.start_utc_ns == int(series.utc_ns[2])
+    assert gap.device == "gpu_0"
+
+
+def test_a_gap_without_a_limit_has_no_upper_end(make_series: MakeSeries) -> None:
+    energy = integrate_power(make_series([100, 100, 100], time_s=[0, 1, 60]), longest_step_s=2.0)
+    assert energy.high_j is None
+    assert energy.low_j == 100 + 5_900
+
+
+def test_a_gap_holds_at_least_the_highest_reading_as_its_upper_end(make_series: MakeSeries) -> None:
+    energy = integrate_power(
+        make_series([900, 900, 900, 100], time_s=[0, 1, 2, 60]), limit_w=700, longest_step_s=2.0
+    )
+    assert energy.high_j == 1_800 + 58 * 900
+
+
+def test_the_callers_longest_step_decides(make_series: MakeSeries) -> None:
+    series = make_series([100] * 5, time_s=[0, 1, 2, 3, 5])
+    assert integrate_power(series).gaps == ()
+    assert len(integrate_power(series, longest_step_s=1.5).gaps) == 1
+
+
+def test_slow_readings_leave_gaps_even_where_they_are_usual(make_series: MakeSeries) -> None:
+    """A prover who reads once an hour, whenever the chips rest, must not bound what they did between."""
+    energy = integrate_power(make_series([90] * 24, time_s=range(0, 86_400, 3_600)), limit_w=700)
+    assert energy.high_j == pytest.approx(23 * 3_600 * 700)
+    assert energy.coverage == 0
+
+
+def test_readings_that_start_late_and_end_early_leave_gaps(
+    make_series: MakeSeries, make_window: MakeWindow
+) -> None:
+    energy = integrate_power(make_series([100] * 11), window=make_window(-5, 20), limit_w=700)
+    assert [gap.duration_s for gap in energy.gaps] == [5, 10]
+    assert energy.claimed_s == 25
+    assert energy.coverage == pytest.approx(10 / 25)
+    assert energy.high_j == 1_000 + 15 * 700
+    assert energy.bridged_j == 0
+
+
+def test_a_run_without_a_stop_ends_with_the_readings(
+    make_series: MakeSeries, make_window: MakeWindow
+) -> None:
+    energy = integrate_power(make_series([100] * 11), window=make_window(4, None))
+    assert energy.claimed_s == 6
+    assert energy.measured_j == 600
+
+
+def test_a_run_after_all_readings_is_one_gap(make_series: MakeSeries, make_window: MakeWindow) -> None:
+    energy = integrate_power(make_series([100] * 11), window=make_window(20, 30), limit_w=700)
+    assert energy.measured_j == energy.shown_j == 0
+    assert energy.coverage == 0
+    assert energy.high_j == 7_000
+    assert math.isnan(energy.peak_w)
+    unfinished = integrate_power(make_series([100] * 11), window=make_window(20, None), limit_w=700)
+    assert unfinished.claimed_s == 0
+
+
+def test_a_run_that_stops_before_it_starts_holds_nothing(
+    make_series: MakeSeries, make_window: MakeWindow
+) -> None:
+    energy = integrate_power(make_series([100] * 11), window=make_window(8, 2), limit_w=700)
+    assert energy.claimed_s == 0
+    assert energy.shown_j == 0
+    assert energy.coverage == 0
+
+
+@pytest.mark.parametrize("missing", [math.nan, math.inf, -math.inf, -400.0, HUGE_W])
+def test_what_is_no_power_is_missing_and_never_counted(make_series: MakeSeries, missing: float) -> None:
+    energy = integrate_power(make_series([400, 400, missing, 400, 400]), limit_w=700)
+    assert energy.n_missing == 1
+    assert energy.n_readings == 4
+    assert energy.shown_j == pytest.approx(1_600)
+    assert energy.high_j is not None
+    assert math.isfinite(energy.high_j)
+    assert energy.high_j >= 1_600
+
+
+def test_a_prover_who_blanks_the_busy_half_gets_the_limit_instead(make_series: MakeSeries) -> None:
+    energy = integrate_power(make_series([100.0] * 20 + [math.nan] * 60 + [100.0] * 20), limit_w=700)
+    assert energy.high_j is not None
+    assert energy.high_j >= 60 * 700
+
+
+@pytest.mark.parametrize("values", [[], [math.nan] * 5, [-1.0] * 5])
+def test_without_a_reading_the_whole_run_is_a_gap(
+    make_series: MakeSeries, make_window: MakeWindow, values: list[float]
+) -> None:
+    # Series without any usable reading have no clock of their own, so the run's marks give the time.
+    energy = integrate_power(make_series(values), window=make_window(0, 10), limit_w=700)
+    assert energy.n_readings == 0
+    assert energy.n_missing == len(values)
+    assert energy.high_j == pytest.approx(7_000)
+    assert energy.low_j == energy.shown_j == 0
+    assert energy.coverage == 0
+    assert integrate_power(make_series(values)).claimed_s == 0
+
+
+def test_one_reading_measures_nothing(make_series: MakeSeries, make_window: MakeWindow) -> None:
+    energy = integrate_power(make_series([400]), limit_w=700)
+    assert (energy.shown_j, energy.claimed_s, energy.coverage) == (0, 0, 0)
+    marked = integrate_power(make_series([400], time_s=[5]), window=make_window(0, 10), limit_w=700)
+    assert marked.high_j == 7_000
+    assert marked.low_j == 4_000
+    assert marked.coverage == 0
+
+
+def test_repeated_times_count_no_energy_twice(make_series: MakeSeries) -> None:
+    energy = integrate_power(make_series([100, 100, 500, 100], time_s=[0, 1, 1, 2]))
+    assert energy.n_repeated == 1
+    assert energy.measured_j == pytest.approx(100 + 300)
+    still = integrate_power(make_series([100, 200, 300], time_s=[0, 0, 0]))
+    assert (still.shown_j, still.n_repeated, still.claimed_s) == (0, 2, 0)
+
+
+def test_a_step_back_counts_as_one_usual_period(make_series: MakeSeries) -> None:
+    energy = integrate_power(make_series([100] * 6, time_s=[0, 1, 2, 0, 1, 2]))
+    assert energy.n_backwards == 1
+    assert energy.claimed_s == 5
+    assert energy.measured_j == pytest.approx(500)
+
+
+def test_a_clock_that_only_runs_backwards_measures_nothing(
+    make_series: MakeSeries, make_window: MakeWindow
+) -> None:
+    energy = integrate_power(
+        make_series([100] * 4, time_s=[3, 2, 1, 0]), window=make_window(0, 3), limit_w=700
+    )
+    assert energy.n_backwards == 3
+    assert energy.covered_s == 0
+    assert energy.high_j == 2_100
+
+
+def test_the_monotonic_clock_gives_the_length(make_series: MakeSeries) -> None:
+    series = make_series([100] * 4, time_s=[0, 1, 2, 2], monotonic_s=[7, 8, 9, 10])
+    energy = integrate_power(series)
+    assert energy.claimed_s == 3
+    assert energy.measured_j == pytest.approx(300)
+    assert energy.n_repeated == 0
+
+
+@pytest.mark.parametrize("factor", [0.01, 0.5, 1.0, 1.1])
+def test_the_conversion_factor_is_applied(make_series: MakeSeries, factor: float) -> None:
+    series = replace(make_series([100] * 11), conversion=factor)
+    assert integrate_power(series).measured_j == pytest.approx(1_000 * factor)
+
+
+@pytest.mark.parametrize("factor", [1e300, 1e308])
+def test_an_absurd_factor_leaves_finite_numbers(
+    make_series: MakeSeries, make_window: MakeWindow, factor: float
+) -> None:
+    energy = integrate_power(
+        make_series([700] * 100, conversion=factor), window=make_window(0, 99), limit_w=1_050
+    )
+    assert math.isfinite(energy.shown_j)
+    assert energy.high_j is not None
+    assert math.isfinite(energy.high_j)
+
+
+@pytest.mark.parametrize("late_s", [0, 0.000_123, 1_234_567.891_234, 88_888_888.123_456, 300_000_000.7])
+def test_a_run_that_claims_to_start_in_1970_has_its_gap_on_the_calendar(
+    make_series: MakeSeries, late_s: float
+) -> None:
+    series = make_series([100] * 11, time_s=[late_s + moment for moment in range(11)])
+    window = RunWindow(start_utc_ns=0, stop_utc_ns=int(series.utc_ns[-1]))
+    energy = integrate_power(series, window=window, limit_w=700)
+    assert 0 <= energy.gaps[0].start_utc_ns < 1_000_000
+
+
+def test_the_usual_period_is_the_median_of_the_steps_forward() -> None:
+    assert usual_period_s(np.array([0.0, 1.0, 2.0, 2.0, 10.0])) == 1
+    assert math.isnan(usual_period_s(np.array([4.0])))
+    assert math.isnan(usual_period_s(np.array([4.0, 4.0])))

@@ -10,14 +10,17 @@ from typing import Final
 from flopwitness.catalogue.chips import Chip
 from flopwitness.foundation.units import NANOSECOND_PER_SECOND, SECOND_PER_HOUR
 from flopwitness.foundation.verdict import Finding, Severity
+from flopwitness.measure.energy import recorded_stretch
 from flopwitness.measure.quality import power_series
-from flopwitness.measure.samples import RunWindow, Scope, Series, Trace
+from flopwitness.measure.samples import Channel, RunWindow, Scope, Series, Trace
 
 __all__ = [
     "choose_power",
     "choose_window",
+    "covers_limits",
     "device_limit_w",
     "expected_devices",
+    "least_count",
     "length_s",
     "recorded_length_s",
     "recorded_span",
@@ -35,11 +38,12 @@ _SCOPE_PREFERENCE: Final = (
 _DAY_NS: Final = 86_400 * NANOSECOND_PER_SECOND
 _NODE_OVER_CHIPS: Final = 2.5  # no server on record draws more than twice its accelerators' limit
 _BOARD_OVER_CHIP: Final = 1.5  # boards whose limit can be raised go to 1.4
+_CHIPS_IN_A_NODE: Final = 8  # where the catalogue names no server: what most of them hold
 _LONGEST_RUN_S: Final = 100 * 365 * 24 * SECOND_PER_HOUR
 
 
 def choose_power(trace: Trace, findings: list[Finding]) -> tuple[Scope, tuple[Series, ...]]:
-    """The power series of one scope: overlapping scopes are never added."""
+    """The power series of one scope, one for each device: what overlaps is never added."""
     present = [scope for scope in _SCOPE_PREFERENCE if power_series(trace, [scope])]
     if not present:
         return Scope.UNKNOWN, ()
@@ -54,7 +58,11 @@ def choose_power(trace: Trace, findings: list[Finding]) -> tuple[Scope, tuple[Se
                 ),
             )
         )
-    return present[0], power_series(trace, present[:1])
+    series = power_series(trace, present[:1])
+    instant = {item.device for item in series if item.channel is Channel.POWER_W}
+    return present[0], tuple(
+        item for item in series if item.channel is Channel.POWER_W or item.device not in instant
+    )
 
 
 def choose_window(trace: Trace, series: Sequence[Series], findings: list[Finding]) -> RunWindow | None:
@@ -119,7 +127,7 @@ def recorded_span(series: Sequence[Series], window: RunWindow | None) -> RunWind
     A device whose clock stands a day or more from the others' does not stretch it; such a device shows
     as uncovered.
     """
-    stretches = [(int(item.utc_ns.min()), int(item.utc_ns.max())) for item in series]
+    stretches = [_ends(recorded_stretch(item)) for item in series]
     if window is not None:
         last_ns = max((stop for _, stop in stretches), default=window.start_utc_ns)
         stop_ns = window.stop_utc_ns if window.stop_utc_ns is not None else max(last_ns, window.start_utc_ns)
@@ -132,22 +140,62 @@ def recorded_span(series: Sequence[Series], window: RunWindow | None) -> RunWind
     return RunWindow(start_utc_ns=min(a for a, _ in near), stop_utc_ns=max(b for _, b in near))
 
 
-def recorded_length_s(span: RunWindow | None, windows: Sequence[RunWindow]) -> float | None:
+def _ends(stretch: RunWindow) -> tuple[int, int]:
+    return stretch.start_utc_ns, stretch.stop_utc_ns or stretch.start_utc_ns
+
+
+def recorded_length_s(
+    span: RunWindow | None, series: Sequence[Series], windows: Sequence[RunWindow]
+) -> float | None:
     """The longest time that anything recorded claims [s]: a bound must not trust the shorter of two marks.
 
-    None where nothing has a length: a single reading says nothing about time.
+    The span, any one recording, or all marked runs together, whichever is longest. None where nothing has a
+    length: a single reading says nothing about time.
     """
-    lengths = [length_s(item) or 0.0 for item in (span, *windows)]
-    longest_s = max(lengths)
+    lengths = [length_s(item) or 0.0 for item in (span, *map(recorded_stretch, series))]
+    longest_s = max(*lengths, _marked_s(windows), 0.0)
     return longest_s if longest_s > 0 else None
 
 
-def expected_devices(trace: Trace, series: Sequence[Series], scope: Scope, count: int) -> int:
-    """How many devices the power should come from: chips, or the nodes that the log declares."""
-    if scope.is_node:
-        declared = trace.declaration.nodes if trace.declaration is not None else None
-        return max(declared or 0, len(series))
-    return max(count, len(series))
+def _marked_s(windows: Sequence[RunWindow]) -> float:
+    """The time that the marked runs take together, where they overlap once [s]."""
+    total_ns = end_ns = 0
+    for window in sorted(windows, key=lambda window: window.start_utc_ns):
+        start_ns, stop_ns = _ends(window)
+        total_ns += max(0, stop_ns - max(start_ns, end_ns))
+        end_ns = max(end_ns, stop_ns)
+    return total_ns / NANOSECOND_PER_SECOND
+
+
+def expected_devices(
+    trace: Trace, series: Sequence[Series], scope: Scope, chips: Sequence[Chip], count: int
+) -> int:
+    """How many devices the power should come from: chips, or the nodes that they fill.
+
+    The nodes that a log declares are its word, so they only ever add to what the chips need.
+    """
+    if not scope.is_node:
+        return max(count, len(series))
+    in_a_node = min(chip.reference_node.chips if chip.reference_node else _CHIPS_IN_A_NODE for chip in chips)
+    declared = trace.declaration.nodes if trace.declaration is not None else None
+    return max(declared or 0, len(series), math.ceil(count / in_a_node))
+
+
+def least_count(series: Sequence[Series], scope: Scope, count: int) -> int:
+    """How many chips there are at least: each GPU, module or node that was recorded holds one."""
+    return count if scope in (Scope.RAIL, Scope.UNKNOWN) else max(count, len(series))
+
+
+def covers_limits(scope: Scope, chips: Sequence[Chip]) -> bool:
+    """Whether the readings hold everything that the chips' power limits speak of.
+
+    A rail's energy beside a whole module's limit would make a bound that is too low.
+    """
+    if scope is Scope.RAIL:
+        return all(chip.power_scope == "rail" for chip in chips)
+    if scope is Scope.GPU:
+        return all(chip.power_scope != "module" for chip in chips)
+    return scope.is_node or scope is Scope.MODULE
 
 
 def device_limit_w(chips: Sequence[Chip], count: int, scope: Scope, n_devices: int) -> float | None:

@@ -6,7 +6,7 @@ bound: that covers everything recorded, since the marks are the Prover's word.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
@@ -20,8 +20,10 @@ from flopwitness.measure.estimators.prior import Observation, Prior, estimate_pr
 from flopwitness.measure.framing import (
     choose_power,
     choose_window,
+    covers_limits,
     device_limit_w,
     expected_devices,
+    least_count,
     length_s,
     recorded_length_s,
     recorded_span,
@@ -149,22 +151,24 @@ def measure_trace(trace: Trace, question: Question, *, table: ReferenceTable) ->
     scope, series = choose_power(trace, findings)
     window = choose_window(trace, series, findings)
     span = recorded_span(series, window)
-    recorded_s = recorded_length_s(span, trace.windows)
+    recorded_s = recorded_length_s(span, series, trace.windows)
     duration_s = length_s(window) or length_s(span) or None
     energy = _measure_energy(trace, series, scope, window, span, question) if series and duration_s else None
     if energy is not None:
         findings += _assess_energy(trace, series, energy, window, duration_s or 0.0, question)
     copies = quality.assess_copies(series)
     findings += copies
-    is_whole = energy is not None and not copies and recorded_s == length_s(span)
+    is_apart = any(finding.code == "clocks-apart" for finding in findings)
+    is_whole = energy is not None and not copies and not is_apart and recorded_s == length_s(span)
+    count = least_count(series, scope, question.count)
     upper = bound_from_above(
         question.chips,
-        count=question.count,
+        count=count,
         duration_s=recorded_s,
         energy_j=energy.recorded_high_j if energy is not None and is_whole else None,
         safety=question.safety,
     )
-    seen = _observe(energy, scope, question.count, duration_s, findings)
+    seen = _observe(energy, scope, count, duration_s, findings)
     estimate = settle_estimate(question, seen, table=table, upper=upper, findings=findings)
     return Measurement(
         duration_s=duration_s,
@@ -233,11 +237,11 @@ def _measure_energy(
     question: Question,
 ) -> RunEnergy:
     """The energy over the run, and the most over everything recorded."""
-    n_expected = expected_devices(trace, series, scope, question.count)
+    n_expected = expected_devices(trace, series, scope, question.chips, question.count)
     limit_w = device_limit_w(question.chips, question.count, scope, n_expected)
     in_run = window if window is not None else span
     devices = tuple(integrate_power(item, window=in_run, limit_w=limit_w) for item in series)
-    recorded = tuple(integrate_power(item, window=span, limit_w=limit_w) for item in series)
+    recorded = [integrate_power(_not_lowered(item), window=span, limit_w=limit_w) for item in series]
     n_absent = max(0, n_expected - len(series))
     run_s = max((device.claimed_s for device in devices), default=0.0)
     claimed_s = run_s * max(n_expected, len(series))
@@ -254,21 +258,16 @@ def _measure_energy(
         low_j=sum(device.low_j for device in devices),
         high_j=_add_absent([device.high_j for device in devices], n_absent, limit_w, run_s),
         recorded_high_j=None
-        if scope is Scope.UNKNOWN
-        else _add_absent(
-            [_unconverted_high(item, device) for item, device in zip(series, recorded, strict=True)],
-            n_absent,
-            limit_w,
-            length_s(span) or 0.0,
-        ),
+        if not covers_limits(scope, question.chips)
+        else _add_absent([device.high_j for device in recorded], n_absent, limit_w, length_s(span) or 0.0),
         coverage=min(1.0, covered_s / claimed_s) if claimed_s else 0.0,
         filled=min(1.0, (covered_s + bridged_s) / claimed_s) if claimed_s else 0.0,
     )
 
 
-def _unconverted_high(series: Series, energy: Energy) -> float | None:
-    """The most energy, without a conversion factor that would lower it: the factor is the Prover's word."""
-    return None if energy.high_j is None else energy.high_j / min(1.0, series.conversion)
+def _not_lowered(series: Series) -> Series:
+    """The readings without a conversion factor that would lower them: the factor is the Prover's word."""
+    return replace(series, conversion=max(1.0, series.conversion))
 
 
 def _add_absent(
@@ -289,7 +288,7 @@ def _assess_energy(
     question: Question,
 ) -> list[Finding]:
     """All findings about the readings that the energy rests on."""
-    n_expected = expected_devices(trace, series, energy.scope, question.count)
+    n_expected = expected_devices(trace, series, energy.scope, question.chips, question.count)
     limit_w = device_limit_w(question.chips, question.count, energy.scope, n_expected)
     findings = [quality.assess_scope(energy.scope)]
     findings += quality.assess_gaps(energy.devices)

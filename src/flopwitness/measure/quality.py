@@ -405,12 +405,15 @@ def _plural(count: int, noun: str) -> str:
 
 
 def power_series(trace: Trace, scopes: Iterable[Scope]) -> tuple[Series, ...]:
-    """The power series of the given scopes that hold any value, in the order of the recording."""
+    """The power series of the given scopes that hold any power, in the order of the recording.
+
+    A device that never reads above zero is not metered: its sensor is dead, or the reading was blanked.
+    """
     wanted = set(scopes)
     return tuple(
         series
         for series in trace.series
         if series.channel in (Channel.POWER_W, Channel.POWER_AVERAGE_W)
         and series.scope in wanted
-        and bool(np.isfinite(series.value).any())
+        and bool((np.isfinite(series.value) & (series.value > 0)).any())
     )

@@ -8,9 +8,9 @@ from flopwitness.foundation.errors import OutOfRangeError, UnknownChipError
 from flopwitness.foundation.verdict import Finding, Severity, rank_findings
 from flopwitness.measure.bounds import UpperBound, bound_from_above
 from flopwitness.measure.estimators.prior import Observation
+from flopwitness.measure.framing import covers_limits
 from flopwitness.measure.meter import Estimate, Measurement, Question, RunEnergy, settle_estimate
 from flopwitness.measure.reference import ReferenceTable
-from flopwitness.measure.samples import Scope
 from flopwitness.measure.sources.run_table import RunRow
 
 __all__ = ["chip_left_open", "measure_row"]
@@ -37,7 +37,7 @@ def measure_row(
         chips,
         count=count,
         duration_s=row.duration_s,
-        energy_j=row.energy_j if row.scope is not Scope.UNKNOWN else None,
+        energy_j=row.energy_j if covers_limits(row.scope, chips) else None,
         safety=stated.safety,
     )
     if upper is None or count is None:

@@ -30,7 +30,7 @@ from flopwitness.measure.samples import (
     Trace,
 )
 
-__all__ = ["decode_trace", "encode_trace", "is_trace_file", "unpack_trace"]
+__all__ = ["decode_trace", "decode_unpacked", "encode_trace", "is_trace_file", "unpack_trace"]
 
 SPEC: Final = "flopwitness/trace/v1"
 _MAGIC: Final = b"PAR1"
@@ -132,7 +132,15 @@ def decode_trace(data: bytes, *, where: str) -> Trace:
         raise DecodeError(
             "too large", where=where, expected=f"at most {_LARGEST_BYTES} bytes", found=f"{len(data)}"
         )
-    unpacked = unpack_in_child(unpack_trace, data, where=where, expected=SPEC)
+    return decode_unpacked(unpack_in_child(unpack_trace, data, where=where, expected=SPEC), where=where)
+
+
+def decode_unpacked(unpacked: bytes, *, where: str) -> Trace:
+    """The trace that an unpacked trace file holds: its notes, a line, and its columns, raw.
+
+    Raises:
+        DecodeError: Notes that are none, or that do not fit the columns.
+    """
     head, _, body = unpacked.partition(b"\n")
     notes = decode_json(head, where=where)
     try:

@@ -5,7 +5,6 @@ real recordings where they are at hand.
 """
 
 import gzip
-import importlib
 import io
 import json
 import tarfile
@@ -14,19 +13,69 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
+from flopwitness.accounting.lineage import decode_lineage
+from flopwitness.catalogue.chips import decode_chips
+from flopwitness.catalogue.rules import decode_rules
+from flopwitness.foundation.encoding import decode_json
 from flopwitness.foundation.errors import DecodeError
+from flopwitness.measure.reference import decode_reference, encode_reference, load_reference
 from flopwitness.measure.samples import Scope, Skipped, Trace
 from flopwitness.measure.sources.containers import Limits, decode_container
 from flopwitness.measure.sources.formats import FORMATS, guess_format
 from flopwitness.measure.sources.mllog import decode_mllog, split_lines
 from flopwitness.measure.sources.power_log import decode_power_log
 from flopwitness.measure.sources.result_log import decode_result_log
+from flopwitness.measure.sources.run_table import decode_run_table
 from flopwitness.measure.sources.system_json import decode_system_json
+from flopwitness.measure.trace_file import decode_unpacked
 
 __all__ = ["KnownDecoder", "known_decoders"]
 
 _LIMITS: Final = Limits(member_bytes=4 << 20, total_bytes=16 << 20, members=1_000)
 _START_MS: Final = 1_700_000_000_000
+_CHIPS: Final = """
+[sources.s]
+title = "A data sheet"
+publisher = "Somebody"
+url = "https://example.org/sheet"
+date = 2026-01-31
+
+[[chip]]
+id = "example-1"
+vendor = "Example"
+name = "Example 1"
+kind = "gpu"
+power_scope = "gpu"
+aliases = ["EX1"]
+families = ["EX"]
+power_limit_w = { value = 300, source = "s", checked = "read", conditions = "board" }
+[chip.peak_flop_per_s]
+fp16 = { value = 1e14, source = "s", checked = "recalled", conditions = "dense" }
+"""
+_RULES: Final = """
+version = 1
+
+[[rules]]
+id = "example-rule"
+status = "law"
+jurisdiction = "Example"
+title = "Example Act"
+citation = "Art. 1"
+in_force_from = 2026-01-31
+counts = "training compute"
+binds = "developers"
+unit = "operations"
+effect = "They notify somebody."
+evidence = "read"
+source = { title = "The act", url = "https://example.org/act", date = 2026-01-31 }
+
+[[rules.thresholds]]
+kind = "total"
+flop = "10000000000000000000000000"
+comparison = ">"
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,20 +135,59 @@ def known_decoders() -> tuple[KnownDecoder, ...]:
             recordings=("data/mlperf/**/*.txt", "data/mlperf/**/system.json"),
         ),
     )
-    others = (
-        _if_there("run-table", "measure.sources.run_table", "decode_run_table", "data/**/runs*.csv"),
-        _if_there("lineage", "accounting.lineage", "decode_lineage", "cases/**/lineage*.json"),
+    return ours + _table_decoders() + _catalogue_decoders()
+
+
+def _table_decoders() -> tuple[KnownDecoder, ...]:
+    """Tables of runs, traces, lineages, and the JSON below them."""
+    trace, epoch, plain = _unpacked_trace(), _epoch_table(), _plain_table()
+    return (
+        KnownDecoder(
+            name="run-table",
+            decode=lambda data: decode_run_table(data, where="runs.csv"),
+            seeds=(epoch, plain),
+            recordings=("data/**/runs*.csv", "data/epoch/*_ai_models.csv", "data/zeus_traces/*.csv"),
+        ),
+        KnownDecoder(
+            name="trace",
+            decode=lambda data: decode_unpacked(data, where="trace.parquet"),
+            seeds=(trace,),
+        ),
+        KnownDecoder(
+            name="lineage",
+            decode=lambda data: decode_lineage(data, where="lineage.json"),
+            seeds=(
+                b'{"version": 1, "models": [{"id": "m", "runs": [{"id": "r", "flop": "10"}], "parents": ["b"]}]}',
+            ),
+            recordings=("cases/**/lineage*.json",),
+        ),
+        KnownDecoder(
+            name="json",
+            decode=lambda data: decode_json(data, where="x.json"),
+            seeds=(_system(), b'[1, 2.5e3, "\\u00e9", null, true, {"a": {}}]'),
+            recordings=("cases/h28_canonical_json/*.json",),
+        ),
     )
-    return ours + tuple(decoder for decoder in others if decoder is not None)
 
 
-def _if_there(name: str, module: str, function: str, recordings: str) -> KnownDecoder | None:
-    try:
-        decode = getattr(importlib.import_module(f"flopwitness.{module}"), function)
-    except (ImportError, AttributeError):
-        return None
-    return KnownDecoder(
-        name=name, decode=lambda data: decode(data, where=name), seeds=(), recordings=(recordings,)
+def _catalogue_decoders() -> tuple[KnownDecoder, ...]:
+    """The catalogues and the prior's table, which a user may replace by their own."""
+    return (
+        KnownDecoder(
+            name="chips",
+            decode=lambda data: decode_chips(data, where="chips.toml"),
+            seeds=(_CHIPS.encode(),),
+        ),
+        KnownDecoder(
+            name="rules",
+            decode=lambda data: decode_rules(data, where="rules.toml"),
+            seeds=(_RULES.encode(),),
+        ),
+        KnownDecoder(
+            name="reference",
+            decode=lambda data: decode_reference(data, where="reference.json"),
+            seeds=(encode_reference(load_reference()),),
+        ),
     )
 
 
@@ -177,3 +265,48 @@ def _zip() -> bytes:
         for name in ("node_1.txt", "node_2.txt"):
             archive.writestr(zipfile.ZipInfo(name), _switch_log())
     return file.getvalue()
+
+
+def _unpacked_trace() -> bytes:
+    """What the child process says of a trace of one device with two readings."""
+    notes = {
+        "spec": "flopwitness/trace/v1",
+        "series": [
+            {
+                "device": "node_1",
+                "channel": "power_w",
+                "scope": "node-ac",
+                "conversion": 1,
+                "is_estimate": False,
+                "has_monotonic": False,
+            }
+        ],
+        "marks": [{"name": "start", "utc_ns": "1700000000000000000", "where": "x:1"}],
+        "windows": [{"start_utc_ns": "1700000000000000000", "stop_utc_ns": None, "status": ""}],
+        "declaration": None,
+        "skipped": [],
+        "n_skipped": 0,
+        "provenance": [],
+    }
+    columns = (
+        np.zeros(2, dtype="<u4"),
+        np.array([1_700_000_000_000_000_000, 1_700_000_002_000_000_000], dtype="<i8"),
+        np.zeros(2, dtype="<i8"),
+        np.array([5_000.0, 5_100.0], dtype="<f8"),
+    )
+    return json.dumps(notes).encode() + b"\n" + b"".join(column.tobytes() for column in columns)
+
+
+def _epoch_table() -> bytes:
+    return (
+        b"Model,Training hardware,Hardware quantity,Training time (hours),"
+        b"Training compute (FLOP),Base model\n"
+        b'Example-1,NVIDIA A100,512.0,100.5,2.5e+22,\nExample-2,"NVIDIA H100, NVIDIA A100",8,,,Example-1\n'
+    )
+
+
+def _plain_table() -> bytes:
+    return (
+        b"run_id;chip;count;duration_s;energy_j;precision\n"
+        b"a;h100-sxm;8;3600;2.0e7;bf16\nb;h100-sxm;8;60;;fp8\n"
+    )

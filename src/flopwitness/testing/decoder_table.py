@@ -34,6 +34,9 @@ from flopwitness.measure.trace_file import decode_unpacked
 __all__ = ["KnownDecoder", "known_decoders"]
 
 _LIMITS: Final = Limits(member_bytes=4 << 20, total_bytes=16 << 20, members=1_000)
+_LINEAGE: Final = (
+    b'{"version": 1, "models": [{"id": "m", "runs": [{"id": "r", "flop": "10"}], "parents": ["b"]}]}'
+)
 _START_MS: Final = 1_700_000_000_000
 _CHIPS: Final = """
 [sources.s]

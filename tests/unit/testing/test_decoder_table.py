@@ -1,8 +1,5 @@
 """The table of decoders: unique names, good seeds, bad bytes refused."""
 
-import pytest
-
-from flopwitness.foundation.errors import DecodeError
 from flopwitness.testing.decoder_table import known_decoders
 
 OURS = ("mllog", "power-log", "result-log", "system-json", "containers", "any-format", "run-table", "trace")
@@ -19,10 +16,3 @@ def test_every_decoder_takes_its_own_seeds() -> None:
         assert decoder.seeds, decoder.name
         for seed in decoder.seeds:
             decoder.decode(seed)
-
-
-def test_every_decoder_refuses_what_is_nothing() -> None:
-    for decoder in known_decoders():
-        if decoder.name not in ("mllog", "run-table"):  # no line is no event
-            with pytest.raises(DecodeError):
-                decoder.decode(b"\xff\xfe nothing of the kind")

@@ -144,16 +144,15 @@ def _ends(stretch: RunWindow) -> tuple[int, int]:
     return stretch.start_utc_ns, stretch.stop_utc_ns or stretch.start_utc_ns
 
 
-def recorded_length_s(
-    span: RunWindow | None, series: Sequence[Series], windows: Sequence[RunWindow]
-) -> float | None:
+def recorded_length_s(span: RunWindow | None, trace: Trace) -> float | None:
     """The longest time that anything recorded claims [s]: a bound must not trust the shorter of two marks.
 
-    The span, any one recording, or all marked runs together, whichever is longest. None where nothing has a
-    length: a single reading says nothing about time.
+    The span, any one device's readings (values missing or not, of any channel), or all marked runs together,
+    whichever is longest. None where nothing has a length: a single reading says nothing about time.
     """
-    lengths = [length_s(item) or 0.0 for item in (span, *map(recorded_stretch, series))]
-    longest_s = max(*lengths, _marked_s(windows), 0.0)
+    recordings = [item for item in trace.series if len(item) and item.scope is not Scope.SWITCH]
+    lengths = [length_s(item) or 0.0 for item in (span, *map(recorded_stretch, recordings))]
+    longest_s = max(*lengths, _marked_s(trace.windows), 0.0)
     return longest_s if longest_s > 0 else None
 
 

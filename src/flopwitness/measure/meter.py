@@ -151,8 +151,8 @@ def measure_trace(trace: Trace, question: Question, *, table: ReferenceTable) ->
     scope, series = choose_power(trace, findings)
     window = choose_window(trace, series, findings)
     span = recorded_span(series, window)
-    recorded_s = recorded_length_s(span, series, trace.windows)
-    duration_s = length_s(window) or length_s(span) or None
+    recorded_s = recorded_length_s(span, trace)
+    duration_s = length_s(window) or length_s(span) or recorded_s
     energy = _measure_energy(trace, series, scope, window, span, question) if series and duration_s else None
     if energy is not None:
         findings += _assess_energy(trace, series, energy, window, duration_s or 0.0, question)
@@ -299,7 +299,14 @@ def _assess_energy(
     findings += quality.assess_declaration(
         trace.declaration, n_devices=len(series), count=question.count, scope=energy.scope
     )
-    absent = [device.device for device in energy.devices if device.covered_s == 0 and device.claimed_s > 0]
+    findings += quality.assess_devices(
+        trace.declaration,
+        n_devices=len(series),
+        n_expected=n_expected,
+        count=question.count,
+        scope=energy.scope,
+    )
+    absent = [device.device for device in energy.devices if device.n_readings == 0 and device.claimed_s > 0]
     if absent:
         findings.append(
             Finding(

@@ -23,6 +23,7 @@ from flopwitness.measure.samples import Channel, Declaration, Mark, RunWindow, S
 __all__ = [
     "assess_copies",
     "assess_declaration",
+    "assess_devices",
     "assess_gaps",
     "assess_limits",
     "assess_marks",
@@ -33,6 +34,7 @@ __all__ = [
     "power_series",
 ]
 
+_POWER_CHANNELS: Final = (Channel.POWER_W, Channel.POWER_AVERAGE_W)
 _SHORTEST_REPORTED_GAP_S: Final = 3.0
 _STUCK_READINGS: Final = 60
 _LONGEST_OUTSIDE_S: Final = 5.0
@@ -67,9 +69,7 @@ def assess_reading(trace: Trace) -> list[Finding]:
             )
         )
     for series in trace.series:
-        is_power = series.channel in (Channel.POWER_W, Channel.POWER_AVERAGE_W)
-        known = series.value >= 0 if is_power else np.isfinite(series.value)
-        missing = int((~known).sum())
+        missing = _n_unusable(series)
         if missing:
             findings.append(
                 Finding(
@@ -84,6 +84,15 @@ def assess_reading(trace: Trace) -> list[Finding]:
                 )
             )
     return findings
+
+
+def _n_unusable(series: Series) -> int:
+    """How many readings hold no value: none, no number, less than nothing, or power that is always zero."""
+    usable = np.isfinite(series.value)
+    if series.channel in _POWER_CHANNELS:
+        usable &= series.value >= 0
+        usable &= bool((series.value[usable] > 0).any())
+    return int((~usable).sum())
 
 
 def assess_scope(scope: Scope) -> Finding:
@@ -129,7 +138,10 @@ def _energy_range(gaps: Sequence[Gap]) -> str:
 
 
 def _time_of_day(gap: Gap) -> str:
-    return f"{format_utc(gap.start_utc_ns)[11:19]} UTC"
+    try:
+        return f"{format_utc(gap.start_utc_ns)[11:19]} UTC"
+    except ValueError:
+        return "a time that is on no calendar"
 
 
 def assess_times(energies: Sequence[Energy]) -> list[Finding]:
@@ -364,6 +376,41 @@ def assess_declaration(
     return findings
 
 
+def assess_devices(
+    declared: Declaration | None, *, n_devices: int, n_expected: int, count: int, scope: Scope
+) -> list[Finding]:
+    """Devices handed over beside the chips that are stated: too few nodes for them, or more than they are."""
+    findings = []
+    n_declared = declared.nodes if declared is not None and declared.nodes is not None else 0
+    if scope.is_node and n_expected > max(n_devices, n_declared):
+        findings.append(
+            Finding(
+                code="nodes-differ",
+                severity=Severity.WARNING,
+                message=(
+                    f"{_plural(count, 'chip')} fill {_plural(n_expected, 'node')}, power was handed over "
+                    f"for {n_devices}"
+                ),
+                expected=str(n_expected),
+                found=str(n_devices),
+            )
+        )
+    if n_devices > count and scope not in (Scope.RAIL, Scope.UNKNOWN):
+        findings.append(
+            Finding(
+                code="count-differs",
+                severity=Severity.WARNING,
+                message=(
+                    f"power was handed over for {_plural(n_devices, 'device')}, the call says {count}; each "
+                    "holds a chip at least, and is counted as one"
+                ),
+                expected=f"at least {n_devices}",
+                found=str(count),
+            )
+        )
+    return findings
+
+
 def assess_copies(series: Sequence[Series]) -> list[Finding]:
     """Devices whose readings are the very same, times and all: at most one of them was recorded."""
     first_of: dict[bytes, str] = {}
@@ -413,7 +460,7 @@ def power_series(trace: Trace, scopes: Iterable[Scope]) -> tuple[Series, ...]:
     return tuple(
         series
         for series in trace.series
-        if series.channel in (Channel.POWER_W, Channel.POWER_AVERAGE_W)
+        if series.channel in _POWER_CHANNELS
         and series.scope in wanted
         and bool((np.isfinite(series.value) & (series.value > 0)).any())
     )

@@ -125,7 +125,12 @@ class _Call:
     "--gate", type=click.FloatRange(0, 100), help="Rows of a table to keep: utilisation of at least this [%]."
 )
 @click.option(
-    "--rows", "n_rows", type=click.IntRange(0), default=40, show_default=True, help="Rows of a table to show."
+    "--rows",
+    "n_rows",
+    type=click.IntRange(0),
+    default=200,
+    show_default=True,
+    help="Rows of a table to show.",
 )
 @format_option
 @click.option(

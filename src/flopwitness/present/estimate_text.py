@@ -133,15 +133,16 @@ def render_table_text(
         answers: One a row.
         rules: The rules by id.
         findings: Findings about the table as a whole.
-        limit: How many rows to show; the summary counts them all.
+        limit: How many rows with a bound to show; the summary counts them all.
     """
-    lines = [_row_line(answer) for answer in answers[:limit]]
+    bounded = [answer for answer in answers if answer.measurement.upper is not None]
+    lines = [_row_line(answer) for answer in bounded[:limit]]
     if lines:
         lines.insert(0, f"{'run':<32} {'estimate, FLOP':<20} {'at most':<10} beside each rule")
-    if len(answers) > limit:
-        lines.append(
-            f"... and {len(answers) - limit} more rows (--rows {len(answers)} shows them, --json holds them)"
-        )
+    if len(bounded) > limit:
+        lines.append(f"... and {len(bounded) - limit} more rows (--rows {len(bounded)} shows them)")
+    if len(answers) > len(bounded):
+        lines.append(f"... and {len(answers) - len(bounded)} rows that nothing bounds (--json holds them)")
     lines += ["", *_decided(answers, rules), *_row_findings(answers)]
     lines += [f"  {finding.code}: {finding.message}" for finding in findings]
     return "\n".join(lines) + "\n"

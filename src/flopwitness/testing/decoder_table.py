@@ -159,9 +159,7 @@ def _table_decoders() -> tuple[KnownDecoder, ...]:
         KnownDecoder(
             name="lineage",
             decode=lambda data: decode_lineage(data, where="lineage.json"),
-            seeds=(
-                b'{"version": 1, "models": [{"id": "m", "runs": [{"id": "r", "flop": "10"}], "parents": ["b"]}]}',
-            ),
+            seeds=(_LINEAGE,),
             recordings=("cases/**/lineage*.json",),
         ),
         KnownDecoder(

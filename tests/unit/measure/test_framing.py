@@ -1,0 +1,253 @@
+"""Which readings, which run and which time: nothing that a prover writes makes any of it smaller."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from flopwitness.catalogue.chips import ChipCatalogue
+from flopwitness.foundation.verdict import Finding, Severity
+from flopwitness.measure.framing import (
+    choose_power,
+    choose_window,
+    covers_limits,
+    device_limit_w,
+    expected_devices,
+    least_count,
+    length_s,
+    recorded_length_s,
+    recorded_span,
+)
+from flopwitness.measure.samples import Channel, Declaration, RunWindow, Scope, Series, Trace
+
+MakeSeries = Callable[..., Series]
+MakeWindow = Callable[..., RunWindow]
+
+DAY_S = 86_400
+
+
+def _codes(findings: Sequence[Finding]) -> list[str]:
+    return [finding.code for finding in findings]
+
+
+def test_one_scope_is_chosen_and_never_added_to_another(make_series: MakeSeries) -> None:
+    node = make_series([900, 900], device="node_0", scope=Scope.NODE_AC)
+    gpu = make_series([600, 600])
+    findings: list[Finding] = []
+    assert choose_power(Trace(series=(node, gpu)), findings) == (Scope.GPU, (gpu,))
+    assert _codes(findings) == ["scopes-overlap"]
+
+
+def test_switches_are_no_power_of_the_run(make_series: MakeSeries) -> None:
+    findings: list[Finding] = []
+    switch = make_series([900, 900], scope=Scope.SWITCH)
+    assert choose_power(Trace(series=(switch,)), findings) == (Scope.UNKNOWN, ())
+    assert findings == []
+
+
+def test_an_average_beside_the_instant_reading_is_not_added(make_series: MakeSeries) -> None:
+    instant = make_series([600, 610])
+    average = make_series([605, 606], channel=Channel.POWER_AVERAGE_W)
+    other = make_series([605, 606], channel=Channel.POWER_AVERAGE_W, device="gpu_1")
+    _, series = choose_power(Trace(series=(average, instant, other)), [])
+    assert series == (instant, other)
+
+
+@pytest.mark.parametrize("values", [[0.0, 0.0], [float("nan")] * 2, [-5.0, 0.0], []])
+def test_a_device_that_never_reads_power_is_not_metered(make_series: MakeSeries, values: list[float]) -> None:
+    dead, live = make_series(values), make_series([600, 600], device="gpu_1")
+    assert choose_power(Trace(series=(dead, live)), [])[1] == (live,)
+
+
+def test_the_run_that_the_readings_cover_best_is_chosen(
+    make_series: MakeSeries, make_window: MakeWindow
+) -> None:
+    short, long = make_window(0, 10), make_window(20, 90)
+    findings: list[Finding] = []
+    chosen = choose_window(Trace(windows=(short, long)), [make_series([1] * 100)], findings)
+    assert chosen == long
+    assert _codes(findings) == ["runs-several"]
+
+
+def test_a_run_that_stops_before_it_starts_is_a_contradiction(
+    make_series: MakeSeries, make_window: MakeWindow
+) -> None:
+    findings: list[Finding] = []
+    trace = Trace(windows=(make_window(50, 10),))
+    assert choose_window(trace, [make_series([1] * 100)], findings) is None
+    assert _codes(findings) == ["run-reversed"]
+    assert findings[0].severity is Severity.CONTRADICTION
+
+
+def test_a_run_of_no_length_is_not_used(make_series: MakeSeries, make_window: MakeWindow) -> None:
+    assert choose_window(Trace(windows=(make_window(5, 5),)), [make_series([1] * 100)], []) is None
+
+
+def test_a_run_of_centuries_is_not_measured(make_series: MakeSeries, make_window: MakeWindow) -> None:
+    century = make_window(0, 101 * 365 * DAY_S)
+    assert choose_window(Trace(windows=(century,)), [make_series([1] * 100)], []) is None
+
+
+def test_a_run_apart_from_all_readings_is_told(make_series: MakeSeries, make_window: MakeWindow) -> None:
+    findings: list[Finding] = []
+    trace = Trace(windows=(make_window(5_000, 6_000),))
+    assert choose_window(trace, [make_series([1] * 100)], findings) is None
+    assert _codes(findings) == ["clocks-apart"]
+
+
+def test_a_run_is_known_without_power(make_window: MakeWindow) -> None:
+    window = make_window(0, 10)
+    assert choose_window(Trace(windows=(window,)), [], []) == window
+
+
+def test_an_unfinished_run_overlaps_until_the_readings_end(
+    make_series: MakeSeries, make_window: MakeWindow
+) -> None:
+    window = make_window(10, None)
+    assert choose_window(Trace(windows=(window,)), [make_series([1] * 100)], []) == window
+    assert length_s(window) is None
+    assert length_s(None) is None
+    assert length_s(make_window(1, 3.5)) == 2.5
+
+
+def test_the_span_holds_readings_and_marks(make_series: MakeSeries, make_window: MakeWindow) -> None:
+    series = [make_series([1] * 11), make_series([1] * 11, time_s=range(5, 16), device="gpu_1")]
+    assert recorded_span(series, None) == make_window(0, 15)
+    assert recorded_span(series, make_window(-3, 8)) == make_window(-3, 15)
+    assert recorded_span(series, make_window(3, None)) == make_window(0, 15)
+    assert recorded_span([], make_window(3, None)) == make_window(3, 3)
+    assert recorded_span([], None) is None
+
+
+def test_short_marks_do_not_shorten_the_span(make_series: MakeSeries, make_window: MakeWindow) -> None:
+    assert recorded_span([make_series([1] * 101)], make_window(50, 51)) == make_window(0, 100)
+
+
+def test_a_clock_a_day_off_does_not_stretch_the_span(
+    make_series: MakeSeries, make_window: MakeWindow
+) -> None:
+    late = make_series([1] * 11, time_s=range(2 * DAY_S, 2 * DAY_S + 11), device="gpu_2")
+    others = [make_series([1] * 11), make_series([1] * 11, device="gpu_1")]
+    assert recorded_span([*others, late], None) == make_window(0, 10)
+
+
+def test_a_clock_that_steps_back_does_not_shorten_the_span(
+    make_series: MakeSeries, make_window: MakeWindow
+) -> None:
+    series = make_series([1] * 200, time_s=[*range(100), *range(100)])
+    assert recorded_span([series], None) == make_window(0, 199)
+
+
+def test_a_wall_clock_that_stands_still_does_not_shorten_the_span(
+    make_series: MakeSeries, make_window: MakeWindow
+) -> None:
+    series = make_series([1] * 101, time_s=[0.0] * 101, monotonic_s=range(101))
+    assert recorded_span([series], None) == make_window(0, 100)
+
+
+def test_the_longest_recorded_time_counts(make_series: MakeSeries, make_window: MakeWindow) -> None:
+    series = make_series([1] * 101)
+    span = make_window(0, 100)
+    assert recorded_length_s(span, Trace(series=(series,), windows=(make_window(40, 41),))) == 100
+    assert recorded_length_s(span, Trace(windows=(make_window(0, 500),))) == 500
+    assert recorded_length_s(span, Trace(windows=(make_window(500, 0),))) == 100
+    assert recorded_length_s(make_window(3, 3), Trace()) is None
+    assert recorded_length_s(None, Trace()) is None
+
+
+def test_many_short_runs_add_up(make_window: MakeWindow) -> None:
+    """A training cut into ten marked runs took ten times as long as each of them."""
+    runs = tuple(make_window(day * DAY_S, day * DAY_S + 3_600) for day in range(10))
+    assert recorded_length_s(runs[0], Trace(windows=runs)) == 36_000
+    overlapping = (make_window(0, 100), make_window(50, 150), make_window(60, 70))
+    assert recorded_length_s(None, Trace(windows=overlapping)) == 150
+
+
+@pytest.mark.parametrize(
+    ("channel", "value"),
+    [(Channel.POWER_W, float("nan")), (Channel.POWER_W, 0.0), (Channel.UTILISATION_PCT, 99.0)],
+)
+def test_time_counts_where_power_is_blank(
+    make_series: MakeSeries, make_window: MakeWindow, channel: Channel, value: float
+) -> None:
+    long = make_series([value] * 1_001, channel=channel, device="gpu_1")
+    assert recorded_length_s(make_window(0, 10), Trace(series=(make_series([1] * 11), long))) == 1_000
+
+
+def test_a_switch_has_its_own_time(make_series: MakeSeries, make_window: MakeWindow) -> None:
+    switch = make_series([9] * 1_001, scope=Scope.SWITCH)
+    assert recorded_length_s(make_window(0, 10), Trace(series=(switch,))) == 10
+
+
+def test_a_device_for_each_chip_is_expected(make_series: MakeSeries, chips: ChipCatalogue) -> None:
+    h100 = chips.find("h100-sxm")
+    series = [make_series([1, 1])]
+    assert expected_devices(Trace(), series, Scope.GPU, h100, 8) == 8
+    assert expected_devices(Trace(), series * 16, Scope.GPU, h100, 8) == 16
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "declared", "handed", "expected"),
+    [
+        ("h100-sxm", 512, None, 60, 64),  # four nodes kept back, no declaration
+        ("h100-sxm", 512, 60, 60, 64),  # and with a declaration that agrees with the prover
+        ("h100-sxm", 512, 1, 1, 64),
+        ("h100-sxm", 512, 128, 64, 128),
+        ("h100-sxm", 8, None, 1, 1),
+        ("h100-sxm", 9, None, 1, 2),
+        ("rtx-4090", 4, None, 1, 1),
+        ("rtx-4090", 512, None, 1, 64),
+        ("h100-sxm", 8, None, 3, 3),
+    ],
+)
+def test_as_many_nodes_as_the_chips_fill_are_expected(
+    make_series: MakeSeries,
+    chips: ChipCatalogue,
+    name: str,
+    count: int,
+    declared: int | None,
+    handed: int,
+    expected: int,
+) -> None:
+    trace = Trace(declaration=Declaration(nodes=declared))
+    series = [make_series([1, 1], scope=Scope.NODE)] * handed
+    assert expected_devices(trace, series, Scope.NODE, chips.find(name), count) == expected
+
+
+def test_each_recorded_device_holds_a_chip(make_series: MakeSeries) -> None:
+    series = [make_series([1, 1])] * 8
+    assert least_count(series, Scope.GPU, 1) == 8
+    assert least_count(series, Scope.NODE, 64) == 64
+    assert least_count(series, Scope.RAIL, 1) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "scope", "covers"),
+    [
+        ("h100-sxm", Scope.GPU, True),
+        ("h100-sxm", Scope.NODE_AC, True),
+        ("h100-sxm", Scope.RAIL, False),
+        ("h100-sxm", Scope.UNKNOWN, False),
+        ("h100-sxm", Scope.SWITCH, False),
+        ("jetson-agx-orin-64gb", Scope.MODULE, True),
+        ("jetson-agx-orin-64gb", Scope.NODE, True),
+        ("jetson-agx-orin-64gb", Scope.GPU, False),
+        ("jetson-agx-orin-64gb", Scope.RAIL, False),
+    ],
+)
+def test_a_part_of_the_power_does_not_cover_the_limit(
+    chips: ChipCatalogue, name: str, scope: Scope, *, covers: bool
+) -> None:
+    assert covers_limits(scope, chips.find(name)) is covers
+
+
+def test_a_limit_for_boards_and_for_nodes(chips: ChipCatalogue) -> None:
+    (h100,) = chips.find("h100-sxm")
+    assert h100.power_limit_w is not None
+    assert h100.reference_node is not None
+    assert device_limit_w([h100], 8, Scope.GPU, 8) == 1.5 * h100.power_limit_w.value
+    assert device_limit_w([h100], 512, Scope.NODE_AC, 64) == h100.reference_node.power_limit_w.value
+    (card,) = chips.find("rtx-4090")
+    assert card.power_limit_w is not None
+    assert device_limit_w([card], 4, Scope.NODE, 1) == 4 * 2.5 * card.power_limit_w.value
+    (unknown,) = chips.find("trainium1")
+    assert device_limit_w([h100, unknown], 8, Scope.GPU, 8) is None

@@ -27,7 +27,7 @@ from flopwitness.cli.options import (
     today,
 )
 from flopwitness.foundation.clock import SystemClock
-from flopwitness.foundation.errors import InputError
+from flopwitness.foundation.errors import InputError, UnknownChipError
 from flopwitness.foundation.files import read_bounded, write_whole
 from flopwitness.foundation.units import parse_flop
 from flopwitness.foundation.verdict import Finding, Severity, combine_verdicts, rank_findings
@@ -242,7 +242,7 @@ def _pose(trace: Trace, call: _Call, catalogue: ChipCatalogue) -> tuple[Question
                 ),
             )
         )
-    chips = catalogue.find(name)
+    chips = _find_chips(catalogue, name)
     if len(chips) > 1:
         findings.append(chip_left_open(name, chips))
     return Question(
@@ -253,6 +253,16 @@ def _pose(trace: Trace, call: _Call, catalogue: ChipCatalogue) -> tuple[Question
         safety=call.safety,
         level=call.level,
     ), findings
+
+
+def _find_chips(catalogue: ChipCatalogue, name: str) -> tuple[Chip, ...]:
+    """The chips of that name; an unknown one is told with the option it came from."""
+    try:
+        return catalogue.find(name)
+    except UnknownChipError as error:
+        raise UnknownChipError(
+            error.message, where="--chip", expected=error.expected, found=error.found
+        ) from None
 
 
 def _reproducible(findings: Sequence[Finding], call: _Call) -> list[Finding]:
@@ -321,7 +331,7 @@ def _estimate_table(table: RunTable, call: _Call, *, wheres: tuple[str, ...], ga
     catalogue, reference = load_chips(), load_reference()
     index = index_models(table.rows)
     selection = select(table.rows, [parse_where(text) for text in wheres], gate)
-    chips = catalogue.find(call.chip) if call.chip is not None else ()
+    chips = _find_chips(catalogue, call.chip) if call.chip is not None else ()
     stated = Question(
         chips=chips,
         count=call.count or 0,

@@ -4,11 +4,13 @@ import importlib
 import os
 import shlex
 import sys
+from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from flopwitness import __version__
+from flopwitness.cli.settings import read_settings
 from flopwitness.foundation.errors import FlopwitnessError
 
 __all__ = ["cli", "run"]
@@ -54,10 +56,17 @@ class _LazyGroup(click.Group):
 def cli(context: click.Context, *, debug: bool) -> None:
     """Tell whether an AI training run stayed within a compute rule, from evidence.
 
+    Options may also stand in flopwitness.toml or in FLOPWITNESS_VERB_OPTION; flags win.
+
     Exit status: 0 done or consistent, 1 inconsistent, 2 wrong use or unreadable input, 3 inconclusive,
     4 internal failure, 130 interrupted.
     """
     context.obj = {**(context.obj or {}), "debug": debug}
+    verb = context.invoked_subcommand
+    command = cli.get_command(context, verb) if verb is not None else None
+    if verb is not None and command is not None:
+        settings = read_settings(command, verb, folder=Path.cwd(), environment=os.environ)
+        context.default_map = {verb: settings}
 
 
 def _fail(message: str, status: int) -> int:

@@ -38,6 +38,7 @@ CONVENTION: Final = (
 )
 
 _FEWEST_COVERED: Final = 0.8
+_WIDEST_RATIO: Final = 1e6  # of the most energy to the least; beyond it neither says anything
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -355,7 +356,8 @@ def _observe(
                 )
             )
         return Observation(count=count, duration_s=duration_s, energy_j=None, scope=scope)
-    spread = math.log(energy.high_j / energy.low_j) if energy.high_j and energy.low_j > 0 else 0.0
+    ratio = energy.high_j / energy.low_j if energy.high_j and energy.low_j > 0 else 1.0
+    spread = math.log(min(ratio, _WIDEST_RATIO))
     return Observation(
         count=count,
         duration_s=duration_s,

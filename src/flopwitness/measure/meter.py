@@ -356,8 +356,10 @@ def _observe(
                 )
             )
         return Observation(count=count, duration_s=duration_s, energy_j=None, scope=scope)
-    ratio = energy.high_j / energy.low_j if energy.high_j and energy.low_j > 0 else 1.0
-    spread = math.log(min(ratio, _WIDEST_RATIO))
+    spread = 0.0
+    if energy.high_j is not None:
+        ratio = energy.high_j / energy.low_j if energy.low_j > 0 else _WIDEST_RATIO
+        spread = math.log(min(ratio, _WIDEST_RATIO))
     return Observation(
         count=count,
         duration_s=duration_s,

@@ -262,7 +262,8 @@ def assess_switches(switches: Sequence[Series], window: RunWindow | None, durati
     """Network switches: what they draw is told apart from the nodes, with the doubt about its date."""
     findings = []
     for series in _without_copies(switches):
-        power_w = float(np.nanmean(series.value * series.conversion))
+        with np.errstate(over="ignore"):
+            power_w = float(np.nanmean(series.value * series.conversion))
         kind = "estimate of the network switches" if series.is_estimate else "reading of a network switch"
         stamp = ""
         if window is not None and _is_apart(series, window):

@@ -6,6 +6,7 @@ provenance are worth nothing.
 
 import io
 import json
+import math
 import sys
 from collections.abc import Sequence
 from typing import Any, Final
@@ -39,6 +40,7 @@ _COLUMNS: Final = {"series": "<u4", "utc_ns": "<i8", "monotonic_ns": "<i8", "val
 _ABSENT: Final = 0
 _LARGEST_BYTES: Final = 2 * 1024**3
 _MOST_SERIES: Final = 1_000_000
+_MOST_DEVICES: Final = 10**18  # what nine digits of nodes times nine digits of chips a node make at most
 _MOST_ROWS: Final = 500_000_000
 _BROKEN: Final = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 
@@ -195,7 +197,8 @@ def _rebuild(columns: dict[str, NDArray[Any]], notes: dict[str, Any], where: str
     return Trace(
         series=_rebuild_series(columns, notes["series"], where),
         marks=tuple(
-            Mark(name=m["name"], utc_ns=_instant(m["utc_ns"]), where=m["where"]) for m in notes["marks"]
+            Mark(name=str(m["name"]), utc_ns=_instant(m["utc_ns"]), where=str(m["where"]))
+            for m in notes["marks"]
         ),
         windows=tuple(
             RunWindow(
@@ -210,7 +213,7 @@ def _rebuild(columns: dict[str, NDArray[Any]], notes: dict[str, Any], where: str
             Skipped(where=str(s["where"]), expected=str(s["expected"]), found=str(s["found"]))
             for s in notes["skipped"]
         ),
-        n_skipped=int(notes["n_skipped"]),
+        n_skipped=_count_skipped(notes),
         provenance=tuple(
             Provenance(
                 path=str(p["path"]),
@@ -230,12 +233,29 @@ def _instant(text: str) -> int:
     return utc_ns
 
 
+def _count_skipped(notes: dict[str, Any]) -> int:
+    """How many lines were skipped: at least as many as are named, and none only where none is named."""
+    count = int(notes["n_skipped"])
+    if count < len(notes["skipped"]) or (count and not notes["skipped"]):
+        raise ValueError(f"{count} skipped, {len(notes['skipped'])} of them named")
+    return count
+
+
+def _number(value: object) -> int | None:
+    """A declared number of chips or nodes, or None."""
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MOST_DEVICES:
+        raise ValueError(f"no number of devices: {value!r}")
+    return value
+
+
 def _rebuild_declaration(notes: dict[str, Any]) -> Declaration:
     return Declaration(
         benchmark=str(notes["benchmark"]),
         platform=str(notes["platform"]),
-        nodes=None if notes["nodes"] is None else int(notes["nodes"]),
-        chips=None if notes["chips"] is None else int(notes["chips"]),
+        nodes=_number(notes["nodes"]),
+        chips=_number(notes["chips"]),
         chip_name=str(notes["chip_name"]),
     )
 
@@ -252,8 +272,8 @@ def _rebuild_series(
         raise DecodeError(
             "rows that belong to no series", where=where, expected=f"{len(notes)} series in order"
         )
+    starts = np.searchsorted(index, np.arange(len(notes)), side="left")
     stops = np.searchsorted(index, np.arange(len(notes)), side="right")
-    starts = np.concatenate([[0], stops[:-1]]).astype(np.int64)
     return tuple(
         _rebuild_one({name: column[start:stop] for name, column in columns.items()}, note)
         for note, start, stop in zip(notes, starts, stops, strict=True)
@@ -263,6 +283,9 @@ def _rebuild_series(
 def _rebuild_one(columns: dict[str, NDArray[Any]], note: dict[str, Any]) -> Series:
     for end_ns in (columns["utc_ns"].min(initial=0), columns["utc_ns"].max(initial=0)):
         _instant(str(end_ns))
+    conversion = float(note["conversion"])
+    if not 0 < conversion < math.inf:
+        raise ValueError(f"no conversion factor: {conversion}")
     return Series(
         device=str(note["device"]),
         channel=Channel(note["channel"]),
@@ -270,6 +293,6 @@ def _rebuild_one(columns: dict[str, NDArray[Any]], note: dict[str, Any]) -> Seri
         utc_ns=columns["utc_ns"],
         value=columns["value"],
         monotonic_ns=columns["monotonic_ns"] if note["has_monotonic"] else None,
-        conversion=float(note["conversion"]),
+        conversion=conversion,
         is_estimate=bool(note["is_estimate"]),
     )

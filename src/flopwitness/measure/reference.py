@@ -21,6 +21,7 @@ from scipy import stats
 from flopwitness.foundation.digest import Digest, digest_bytes
 from flopwitness.foundation.encoding import decode_json, encode_canonical
 from flopwitness.foundation.errors import DecodeError
+from flopwitness.measure.samples import Scope
 
 __all__ = [
     "Load",
@@ -38,6 +39,7 @@ __all__ = [
 
 SPEC: Final = "flopwitness/prior-reference/v1"
 _FEWEST_GROUPS: Final = 4
+_NODE_SCOPES: Final = tuple(str(scope) for scope in Scope if scope.is_node)
 
 
 class Workload(StrEnum):
@@ -214,7 +216,7 @@ def decode_reference(data: bytes, *, where: str = "reference.json") -> Reference
             raise DecodeError("another format", where=where, expected=SPEC, found=str(record["spec"]))
         table = ReferenceTable(
             classes=tuple(_decode_class(item) for item in record["classes"]),
-            node_share={scope: NodeShare(**share) for scope, share in record["node_share"].items()},
+            node_share={scope: _decode_share(record["node_share"][scope]) for scope in _NODE_SCOPES},
             near_limit_from=float(record["near_limit_from"]),
             published_load=float(record["published_load"]),
             evidence=str(record["evidence"]),
@@ -228,6 +230,13 @@ def decode_reference(data: bytes, *, where: str = "reference.json") -> Reference
             "not a reference table", where=where, expected=SPEC, found=repr(error)[:120]
         ) from None
     return table
+
+
+def _decode_share(item: dict[str, Any]) -> NodeShare:
+    share = NodeShare(low=float(item["low"]), high=float(item["high"]), source=str(item["source"]))
+    if not 0 < share.low < share.high < math.inf:
+        raise ValueError(f"no share: {share}")
+    return share
 
 
 def _decode_class(item: dict[str, Any]) -> ReferenceClass:

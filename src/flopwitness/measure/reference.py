@@ -39,6 +39,7 @@ __all__ = [
 
 SPEC: Final = "flopwitness/prior-reference/v1"
 _FEWEST_GROUPS: Final = 4
+_LARGEST_LOG: Final = 50.0  # e^50: no ratio of two machines comes near
 _NODE_SCOPES: Final = tuple(str(scope) for scope in Scope if scope.is_node)
 
 
@@ -225,7 +226,7 @@ def decode_reference(data: bytes, *, where: str = "reference.json") -> Reference
         for unit in Unit:
             for quantity in Quantity:
                 table.find(workload=Workload.ANY, load=Load.UNKNOWN, unit=unit, quantity=quantity)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise DecodeError(
             "not a reference table", where=where, expected=SPEC, found=repr(error)[:120]
         ) from None
@@ -241,7 +242,7 @@ def _decode_share(item: dict[str, Any]) -> NodeShare:
 
 def _decode_class(item: dict[str, Any]) -> ReferenceClass:
     spread = LogSpread(mean=float(item["log_mean"]), sd=float(item["log_sd"]), n_groups=int(item["n_groups"]))
-    if not (math.isfinite(spread.mean) and spread.sd > 0 and spread.n_groups > 1):
+    if not (abs(spread.mean) < _LARGEST_LOG and 0 < spread.sd < _LARGEST_LOG and spread.n_groups > 1):
         raise ValueError(f"no spread: {spread}")
     return ReferenceClass(
         workload=Workload(item["workload"]),

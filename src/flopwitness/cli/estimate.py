@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -177,6 +178,9 @@ def _understand(
     **rest: Any,  # noqa: ANN401 (the options that need no work)
 ) -> _Call:
     """The options as values."""
+    for name, share in (("--level", level), ("--tolerance", tolerance)):
+        if math.isnan(share):
+            raise InputError("not a number", where=name, expected="a share such as 0.9", found="nan")
     other = NO_COMPUTE
     if other_flop is not None:
         flop = parse_flop(other_flop, where="--other-flop")
@@ -292,6 +296,7 @@ def _draw(trace: Trace, measurement: Measurement, question: Question, path: Path
 def _deliver(record: dict[str, Any], text: str, call: _Call) -> None:
     """Print the answer, and write it where a file is asked for, whole or not at all."""
     encoded = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)
+    encoded = encoded.encode("utf-8", "backslashreplace").decode()  # a file's name need not be UTF-8
     if call.out is not None:
         write_whole(call.out, f"{encoded}\n".encode())
     click.echo(encoded if call.as_json else text, nl=call.as_json)
@@ -304,7 +309,7 @@ def _read_table(logs: tuple[Path, ...], format_name: str | None) -> RunTable | N
         InputError: A table among several files.
     """
     for path in logs:
-        if not path.is_file() or (format_name is not None and format_name != _TABLE_FORMAT):
+        if not _is_file(path) or (format_name is not None and format_name != _TABLE_FORMAT):
             continue
         head = _head(path)
         if format_name == _TABLE_FORMAT or is_run_table(head, path.name):
@@ -312,6 +317,13 @@ def _read_table(logs: tuple[Path, ...], format_name: str | None) -> RunTable | N
                 raise InputError("a table of runs stands alone", where=str(path), expected="one file")
             return decode_run_table(read_bounded(path, limit_bytes=_LARGEST_TABLE_BYTES), where=str(path))
     return None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError as error:
+        raise InputError("cannot be read", where=str(path), found=error.strerror or str(error)) from error
 
 
 def _head(path: Path) -> bytes:

@@ -17,6 +17,8 @@ __all__ = ["cli", "run"]
 
 _INTERNAL_FAILURE: Final = 4
 _INTERRUPTED: Final = 130
+# Click from 8.2 on raises this where a group is called bare, and its message is the whole help.
+_NO_ARGUMENTS: Final[Any] = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
 _VERBS: Final[dict[str, tuple[str, str]]] = {
     "estimate": (
@@ -74,6 +76,14 @@ def _fail(message: str, status: int) -> int:
     return status
 
 
+def _refuse(error: click.ClickException) -> int:
+    """Tell a wrong call in one line, or how to call where there was none."""
+    if isinstance(error, _NO_ARGUMENTS):
+        click.echo(error.format_message(), err=True)
+        return int(error.exit_code)
+    return _fail(error.format_message().replace("\n", " "), error.exit_code)
+
+
 def _main(arguments: list[str]) -> int:
     """The exit status of one call; every failure becomes one line on standard error."""
     debug = "--debug" in arguments
@@ -87,7 +97,7 @@ def _main(arguments: list[str]) -> int:
     except click.exceptions.Abort:
         return _fail("interrupted", _INTERRUPTED)
     except click.ClickException as error:
-        return _fail(error.format_message().replace("\n", " "), error.exit_code)
+        return _refuse(error)
     except FlopwitnessError as error:
         if debug:
             raise
@@ -98,8 +108,9 @@ def _main(arguments: list[str]) -> int:
     except Exception as error:
         if debug:
             raise
+        reason = " ".join(str(error).split())
         return _fail(
-            f"internal failure: {type(error).__name__}: {error} (--debug shows where)", _INTERNAL_FAILURE
+            f"internal failure: {type(error).__name__}: {reason} (--debug shows where)", _INTERNAL_FAILURE
         )
     return status if isinstance(status, int) else 0
 

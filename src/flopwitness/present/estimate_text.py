@@ -2,7 +2,7 @@
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from flopwitness.accounting.answers import RowAnswer
@@ -53,7 +53,15 @@ def render_run_text(
         width = max(len(finding.code) for finding in findings) + 2
         for finding in findings:
             lines += _wrapped(_marked(finding), indent=4 + width, head=f"    {finding.code:<{width}}")
-    return "\n".join(lines) + "\n"
+    return _joined(lines)
+
+
+def _joined(lines: Iterable[str]) -> str:
+    """The lines as one text, control characters as escapes: a log's words must not steer a terminal."""
+    return "".join(
+        "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in line) + "\n"
+        for line in lines
+    )
 
 
 def _headline(measurement: Measurement, question: Question) -> str:
@@ -145,7 +153,7 @@ def render_table_text(
         lines.append(f"... and {len(answers) - len(bounded)} rows that nothing bounds (--json holds them)")
     lines += ["", *_decided(answers, rules), *_row_findings(answers)]
     lines += [f"  {finding.code}: {finding.message}" for finding in findings]
-    return "\n".join(lines) + "\n"
+    return _joined(lines)
 
 
 def _row_line(answer: RowAnswer) -> str:

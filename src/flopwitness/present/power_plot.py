@@ -40,7 +40,7 @@ def draw_power(series: Sequence[Series], measurement: Measurement, *, title: str
     """
     if format_name not in _FORMATS:
         raise InputError("no such picture format", expected=" or ".join(_FORMATS), found=format_name[:20])
-    if not any(len(item) for item in series):
+    if not any(np.isfinite(item.value).any() for item in series):
         raise InputError("no power reading to draw", expected="a log with power readings")
     with mpl.rc_context({"svg.hashsalt": "flopwitness", "font.size": 10, "svg.fonttype": "none"}):
         figure = Figure(figsize=(9.0, 4.2), layout="constrained")

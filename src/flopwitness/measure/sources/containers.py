@@ -87,7 +87,11 @@ def open_members(path: Path, *, limits: Limits | None = None) -> Iterator[Member
         DecodeError: A torn archive; a link, device or name that leads outside; more than the limits allow.
     """
     budget = _Budget(limits or Limits())
-    if path.is_dir():
+    try:
+        is_folder = path.is_dir()
+    except OSError as error:
+        raise InputError("cannot be read", where=str(path), found=error.strerror or str(error)) from error
+    if is_folder:
         for file, name in _walk(path, prefix="", budget=budget):
             yield from _open_file(file, name=name, budget=budget)
     else:

@@ -19,6 +19,7 @@ __all__ = ["Energy", "Gap", "integrate_power", "recorded_stretch", "usual_period
 _GAP_PERIODS: Final = 2.5
 _SHORTEST_GAP_S: Final = 0.5
 _LONGEST_STEP_S: Final = 150.0  # 2.5 times the slowest common scrape; who reads less often leaves gaps
+_SAME_TIME_S: Final = 1e-6  # what seconds since the first reading lose beside nanoseconds
 _MOST_W: Final = 1e12  # about a third of the world's electricity: no device draws it
 
 
@@ -151,7 +152,7 @@ def integrate_power(
     pieces = _clip(line, start_s, stop_s)
     is_gap = (pieces.length_s > step_s) | line.skips_missing
     gaps = _find_gaps(series.device, line, pieces, is_gap, (start_s, stop_s), limit_w)
-    inside = (line.time_s >= start_s) & (line.time_s <= stop_s)
+    inside = (line.time_s >= start_s - _SAME_TIME_S) & (line.time_s <= stop_s + _SAME_TIME_S)
     return Energy(
         device=series.device,
         measured_j=float(pieces.energy_j[~is_gap].sum()),
@@ -188,7 +189,7 @@ def recorded_stretch(series: Series) -> RunWindow:
 
 def _straighten(series: Series) -> _Line:
     """Drop missing readings and lay the rest on a clock that never runs backwards."""
-    converted_w = series.value.clip(max=_MOST_W) * min(series.conversion, _MOST_W)
+    converted_w = series.value.clip(-1.0, _MOST_W) * min(series.conversion, _MOST_W)
     known = (series.value >= 0) & (converted_w < _MOST_W)  # nothing draws less than nothing
     clock_ns = series.monotonic_ns if series.monotonic_ns is not None else series.utc_ns
     ticks_ns, power_w = clock_ns[known], converted_w[known]

@@ -124,20 +124,24 @@ def _overlap_ns(window: RunWindow, series: Sequence[Series]) -> int:
 def recorded_span(series: Sequence[Series], window: RunWindow | None) -> RunWindow | None:
     """From the first to the last instant that the readings and the run's marks speak of.
 
-    A device whose clock stands a day or more from the others' does not stretch it; such a device shows
-    as uncovered.
+    A device whose clock stands a day or more from the others', and from the run, does not stretch it; such
+    a device shows as uncovered. The marks only ever add to what the readings span by themselves.
     """
     stretches = [_ends(recorded_stretch(item)) for item in series]
+    anchors_ns = [sorted(stretches)[len(stretches) // 2][0]] if stretches else []
     if window is not None:
+        anchors_ns.append(window.start_utc_ns)
         last_ns = max((stop for _, stop in stretches), default=window.start_utc_ns)
         stop_ns = window.stop_utc_ns if window.stop_utc_ns is not None else max(last_ns, window.start_utc_ns)
         stretches.append((window.start_utc_ns, stop_ns))
     if not stretches:
         return None
-    starts = sorted(start for start, _ in stretches)
-    anchor_ns = window.start_utc_ns if window is not None else starts[len(starts) // 2]
-    near = [(a, b) for a, b in stretches if abs(a - anchor_ns) < _DAY_NS or a <= anchor_ns <= b]
+    near = [(a, b) for a, b in stretches if any(_is_near(a, b, anchor_ns) for anchor_ns in anchors_ns)]
     return RunWindow(start_utc_ns=min(a for a, _ in near), stop_utc_ns=max(b for _, b in near))
+
+
+def _is_near(start_ns: int, stop_ns: int, anchor_ns: int) -> bool:
+    return abs(start_ns - anchor_ns) < _DAY_NS or start_ns <= anchor_ns <= stop_ns
 
 
 def _ends(stretch: RunWindow) -> tuple[int, int]:

@@ -337,7 +337,7 @@ def _longest_still(series: Series) -> int:
     """How many readings in a row have the same value at most."""
     if len(series) == 0:
         return 0
-    changes = np.flatnonzero(np.diff(series.value) != 0)
+    changes = np.flatnonzero(series.value[1:] != series.value[:-1])
     edges = np.concatenate([[-1], changes, [len(series) - 1]])
     return int(np.diff(edges).max())
 

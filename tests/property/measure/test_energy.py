@@ -1,0 +1,163 @@
+"""What must hold of every integral: cutting a run changes nothing, and blindness never lowers the top."""
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from flopwitness.measure.energy import Energy, integrate_power, recorded_stretch
+from flopwitness.measure.samples import Channel, RunWindow, Scope, Series
+
+START_NS = 1_700_000_000 * 10**9
+LIMIT_W = 1_050.0
+
+POWERS_W = st.floats(0, 1_000, allow_nan=False, width=32)
+STEPS_MS = st.lists(st.integers(1, 5_000), min_size=1, max_size=30)
+
+
+def _series(power_w: list[float], time_ms: list[int]) -> Series:
+    return Series(
+        device="gpu_0",
+        channel=Channel.POWER_W,
+        scope=Scope.GPU,
+        utc_ns=START_NS + np.array(time_ms, dtype=np.int64) * 1_000_000,
+        value=np.array(power_w, dtype=np.float64),
+    )
+
+
+@st.composite
+def recordings(draw: st.DrawFn) -> Series:
+    """Readings in order, now and then far apart."""
+    steps_ms = draw(STEPS_MS)
+    power_w = draw(st.lists(POWERS_W, min_size=len(steps_ms) + 1, max_size=len(steps_ms) + 1))
+    return _series(power_w, [0, *np.cumsum(steps_ms).tolist()])
+
+
+def _window(start_ms: int, stop_ms: int) -> RunWindow:
+    return RunWindow(start_utc_ns=START_NS + start_ms * 1_000_000, stop_utc_ns=START_NS + stop_ms * 1_000_000)
+
+
+def _high_j(energy: Energy) -> float:
+    assert energy.high_j is not None
+    return energy.high_j
+
+
+def _is_close(left: float, right: float) -> bool:
+    return math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-6)
+
+
+CUTS_MS = st.lists(st.integers(-5_000, 160_000), min_size=3, max_size=6, unique=True).map(sorted)
+
+
+@given(recordings(), CUTS_MS)
+def test_pieces_of_a_run_sum_to_the_whole(series: Series, cuts_ms: list[int]) -> None:
+    whole = integrate_power(series, window=_window(cuts_ms[0], cuts_ms[-1]), limit_w=LIMIT_W)
+    pieces = [
+        integrate_power(series, window=_window(start, stop), limit_w=LIMIT_W)
+        for start, stop in pairwise(cuts_ms)
+    ]
+    for name in ("measured_j", "bridged_j", "shown_j", "low_j", "covered_s", "bridged_s", "claimed_s"):
+        assert _is_close(sum(getattr(piece, name) for piece in pieces), getattr(whole, name)), name
+    assert _is_close(sum(map(_high_j, pieces)), _high_j(whole))
+
+
+@given(recordings(), st.integers(0, 29), st.floats(0.01, 0.99))
+def test_a_reading_on_the_straight_line_changes_nothing(series: Series, place: int, share: float) -> None:
+    place %= len(series) - 1
+    left_ns, right_ns = int(series.utc_ns[place]), int(series.utc_ns[place + 1])
+    middle_ns = left_ns + round((right_ns - left_ns) * share)
+    assume(left_ns < middle_ns < right_ns)
+    slope = (series.value[place + 1] - series.value[place]) / (right_ns - left_ns)
+    middle_w = series.value[place] + slope * (middle_ns - left_ns)
+    refined = replace(
+        series,
+        utc_ns=np.insert(series.utc_ns, place + 1, middle_ns),
+        value=np.insert(series.value, place + 1, middle_w),
+    )
+    coarse, fine = (integrate_power(item, longest_step_s=1e9) for item in (series, refined))
+    assert _is_close(coarse.measured_j, fine.measured_j)
+    assert coarse.gaps == fine.gaps == ()
+    assert _is_close(coarse.covered_s, fine.covered_s)
+
+
+@given(recordings(), CUTS_MS)
+def test_the_figures_are_ordered(series: Series, cuts_ms: list[int]) -> None:
+    energy = integrate_power(series, window=_window(cuts_ms[0], cuts_ms[-1]), limit_w=LIMIT_W)
+    assert 0 <= energy.measured_j <= energy.shown_j
+    assert energy.measured_j <= energy.low_j + 1e-9
+    assert energy.low_j <= _high_j(energy) + 1e-9
+    assert energy.bridged_j <= sum(gap.high_j or 0.0 for gap in energy.gaps) + 1e-6
+    assert energy.shown_j <= _high_j(energy) + 1e-6
+    assert 0 <= energy.coverage <= 1
+    assert _is_close(energy.covered_s + sum(gap.duration_s for gap in energy.gaps), energy.claimed_s)
+
+
+@given(recordings(), st.sets(st.integers(1, 29)))
+def test_dropped_readings_never_lower_the_top(series: Series, dropped: set[int]) -> None:
+    """Whoever deletes readings gets the limit for the time, as long as the usual period is known."""
+    inner = [i for i in range(len(series)) if i not in dropped or i in (0, len(series) - 1)]
+    kept = replace(series, utc_ns=series.utc_ns[inner], value=series.value[inner])
+    assert len(kept) >= 2
+    full = integrate_power(series, limit_w=LIMIT_W, longest_step_s=0.0)
+    holed = integrate_power(kept, limit_w=LIMIT_W, longest_step_s=0.0)
+    assert _high_j(holed) >= _high_j(full) - 1e-6
+    plain = integrate_power(series, limit_w=LIMIT_W, longest_step_s=1e9)
+    assert _high_j(full) >= _high_j(plain) - 1e-6
+
+
+@given(recordings(), st.sets(st.integers(0, 30), min_size=1), st.sampled_from([math.nan, math.inf, -1.0]))
+def test_blanked_readings_never_lower_the_top(series: Series, blanked: set[int], value: float) -> None:
+    values = series.value.copy()
+    values[[i for i in blanked if i < len(series)]] = value
+    span = recorded_stretch(series)
+    plain = integrate_power(series, window=span, limit_w=LIMIT_W, longest_step_s=1e9)
+    blank = integrate_power(replace(series, value=values), window=span, limit_w=LIMIT_W, longest_step_s=1e9)
+    assert _high_j(blank) >= _high_j(plain) - 1e-6
+    assert blank.n_readings + blank.n_missing == len(series)
+
+
+@given(recordings(), CUTS_MS, st.floats(0.0, 100.0))
+def test_a_wider_run_never_has_less(series: Series, cuts_ms: list[int], limit_w: float) -> None:
+    inner, outer = _window(cuts_ms[1], cuts_ms[1] + 10), _window(cuts_ms[0], cuts_ms[-1] + 10)
+    small, large = (integrate_power(series, window=window, limit_w=limit_w) for window in (inner, outer))
+    for name in ("measured_j", "shown_j", "low_j", "covered_s", "claimed_s", "n_readings"):
+        assert getattr(large, name) >= getattr(small, name) - 1e-6
+    assert _high_j(large) >= _high_j(small) - 1e-6
+
+
+ANY_NS = st.integers(0, 9_223_372_036 * 10**9 - 1)
+ANY_W = st.floats(allow_nan=True, allow_infinity=True)
+
+
+@given(
+    st.lists(st.tuples(ANY_NS, ANY_W), max_size=12),
+    ANY_NS,
+    st.none() | ANY_NS,
+    st.floats(min_value=0, exclude_min=True, allow_infinity=False),
+)
+def test_nothing_that_a_log_can_hold_gives_nonsense(
+    readings: list[tuple[int, float]], start_ns: int, stop_ns: int | None, conversion: float
+) -> None:
+    series = Series(
+        device="gpu_0",
+        channel=Channel.POWER_W,
+        scope=Scope.GPU,
+        utc_ns=np.array([time_ns for time_ns, _ in readings], dtype=np.int64),
+        value=np.array([power_w for _, power_w in readings], dtype=np.float64),
+        conversion=conversion,
+    )
+    for window in (None, RunWindow(start_utc_ns=start_ns, stop_utc_ns=stop_ns)):
+        energy = integrate_power(series, window=window, limit_w=LIMIT_W)
+        for name in ("measured_j", "bridged_j", "low_j", "covered_s", "bridged_s", "claimed_s"):
+            assert math.isfinite(getattr(energy, name))
+            assert getattr(energy, name) >= 0
+        assert math.isfinite(_high_j(energy))
+        assert all(gap.start_utc_ns >= 0 and gap.duration_s > 0 for gap in energy.gaps)
+    if readings:
+        stretch = recorded_stretch(series)
+        assert stretch.stop_utc_ns is not None
+        assert stretch.start_utc_ns == min(time_ns for time_ns, _ in readings)
+        assert stretch.stop_utc_ns >= max(time_ns for time_ns, _ in readings)

@@ -169,7 +169,11 @@ def unpack_trace() -> None:
         if notes is None or n_rows > _MOST_ROWS:
             refuse_and_end("another kind of Parquet file" if notes is None else f"{n_rows} rows")
         frame = pl.read_parquet(io.BytesIO(data), columns=list(_COLUMNS))
-        frame = frame.with_columns(pl.col("monotonic_ns").fill_null(_ABSENT))
+        frame = frame.with_columns(
+            pl.col("monotonic_ns").fill_null(_ABSENT), pl.col("value").fill_null(math.nan)
+        )
+        if frame.dtypes != [pl.UInt32, pl.Int64, pl.Int64, pl.Float64] or any(frame.null_count().row(0)):
+            refuse_and_end(f"columns {frame.dtypes}, {frame.null_count().row(0)} cells of them empty")
         columns = [frame[name].to_numpy().astype(kind) for name, kind in _COLUMNS.items()]
     except (Exception, pl.exceptions.PanicException) as error:  # noqa: BLE001 (every reason is told alike)
         refuse_and_end(str(error))

@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -321,3 +321,17 @@ def test_an_empty_table_says_so(call: Call, table_file: Path) -> None:
         assert json.loads(out)["runs"] == []
     else:
         _check_refused((status, out, err), str(table_file))
+
+
+def test_a_log_that_may_not_be_read_is_refused(
+    call: Call, run_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual: Callable[..., IO[Any]] = Path.open
+
+    def refuse(path: Path, *arguments: str, **options: str) -> IO[Any]:
+        if path.name == "result.txt":
+            raise PermissionError(13, "Permission denied")
+        return usual(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    _check_refused(call("estimate", run_folder / "result.txt"), "result.txt", "Permission denied")

@@ -2,6 +2,7 @@
 
 import io
 import json
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -95,6 +96,7 @@ def test_bytes_that_are_no_trace_are_refused(trace: Trace) -> None:
         _parquet(notes, value=[1.0]),
         _parquet({"flopwitness": "{"}, series=[0], utc_ns=[1], monotonic_ns=[1], value=[1.0]),
         _parquet(notes, series=["a"], utc_ns=[1], monotonic_ns=[1], value=[1.0]),
+        _parquet(notes, series=[0], utc_ns=[1.5], monotonic_ns=[1], value=[1.0]),
     ]
     for data in broken:
         with pytest.raises(DecodeError) as caught:
@@ -203,3 +205,92 @@ def test_readings_off_the_calendar_are_refused(make_series: MakeSeries, utc_ns: 
     series.utc_ns[1] = utc_ns
     with pytest.raises(DecodeError):
         decode_unpacked(_unpacked(Trace(series=(series,))), where="x")
+
+
+class _Pipe:
+    """A standard stream of bytes."""
+
+    def __init__(self, data: bytes = b"") -> None:
+        self.buffer = io.BytesIO(data)
+        self.said = ""
+
+    def write(self, text: str) -> None:
+        self.said += text
+
+
+@pytest.fixture
+def unpack(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], bytes]:
+    """The child's whole life, lived in this process and without its limit on memory."""
+
+    def unpack_it(data: bytes) -> bytes:
+        out, err = _Pipe(), _Pipe()
+        monkeypatch.setattr(trace_file, "bound_memory", lambda: None)
+        for name, pipe in (("stdin", _Pipe(data)), ("stdout", out), ("stderr", err)):
+            monkeypatch.setattr(sys, name, pipe)
+        try:
+            trace_file.unpack_trace()
+        except SystemExit as ended:
+            raise ValueError(f"{ended.code}: {err.said.strip()}") from None
+        return out.buffer.getvalue()
+
+    return unpack_it
+
+
+def test_the_child_hands_on_what_is_there(unpack: Callable[[bytes], bytes], trace: Trace) -> None:
+    assert _is_same(decode_unpacked(unpack(encode_trace(trace)), where="x"), trace)
+
+
+def _table(**columns: pl.Series) -> bytes:
+    whole = {
+        "series": pl.Series([0], dtype=pl.UInt32),
+        "utc_ns": pl.Series([1], dtype=pl.Int64),
+        "monotonic_ns": pl.Series([None], dtype=pl.Int64),
+        "value": pl.Series([None], dtype=pl.Float64),
+    }
+    buffer = io.BytesIO()
+    notes = json.dumps(trace_file._describe(Trace(series=(_ONE,))))
+    pl.DataFrame({**whole, **columns}).write_parquet(buffer, metadata={"flopwitness": notes})
+    return buffer.getvalue()
+
+
+_ONE = Series(
+    device="gpu_0",
+    channel=Channel.POWER_W,
+    scope=Scope.GPU,
+    utc_ns=np.array([1], dtype=np.int64),
+    value=np.array([np.nan]),
+)
+
+
+def test_an_empty_value_is_missing(unpack: Callable[[bytes], bytes]) -> None:
+    (series,) = decode_unpacked(unpack(_table()), where="x").series
+    assert np.isnan(series.value).all()
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"series": pl.Series([None], dtype=pl.UInt32)},
+        {"utc_ns": pl.Series([None], dtype=pl.Int64)},
+        {"utc_ns": pl.Series([1.5])},
+        {"series": pl.Series([0], dtype=pl.Int64)},
+        {"value": pl.Series(["1"])},
+    ],
+)
+def test_the_child_refuses_other_columns(
+    unpack: Callable[[bytes], bytes], columns: dict[str, pl.Series]
+) -> None:
+    with pytest.raises(ValueError, match=r"^3: "):
+        unpack(_table(**columns))
+
+
+def test_the_child_refuses_what_is_no_trace(
+    unpack: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ValueError, match=r"^3: "):
+        unpack(b"PAR1")
+    with pytest.raises(ValueError, match=r"^3: another kind"):
+        unpack(_parquet({}, series=[0]))
+    monkeypatch.setattr(trace_file, "_MOST_ROWS", 0)
+    with pytest.raises(ValueError, match=r"^3: 1 rows"):
+        unpack(_table())

@@ -5,6 +5,7 @@ Logs of one run overlap, disagree and run past each other. What is chosen here i
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from flopwitness.catalogue.chips import Chip
@@ -15,6 +16,8 @@ from flopwitness.measure.quality import power_series
 from flopwitness.measure.samples import Channel, RunWindow, Scope, Series, Trace
 
 __all__ = [
+    "CONVERSION_RANGE",
+    "believe_conversion",
     "choose_power",
     "choose_window",
     "covers_limits",
@@ -26,6 +29,7 @@ __all__ = [
     "recorded_span",
 ]
 
+CONVERSION_RANGE: Final = (0.5, 1.1)  # what a power supply keeps; above 1 for a meter's own factor
 _SCOPE_PREFERENCE: Final = (
     Scope.GPU,
     Scope.MODULE,
@@ -63,6 +67,12 @@ def choose_power(trace: Trace, findings: list[Finding]) -> tuple[Scope, tuple[Se
     return present[0], tuple(
         item for item in series if item.channel is Channel.POWER_W or item.device not in instant
     )
+
+
+def believe_conversion(series: Series) -> Series:
+    """The series without a conversion factor that no power supply has."""
+    lowest, highest = CONVERSION_RANGE
+    return series if lowest <= series.conversion <= highest else replace(series, conversion=1.0)
 
 
 def choose_window(trace: Trace, series: Sequence[Series], findings: list[Finding]) -> RunWindow | None:

@@ -18,6 +18,8 @@ from flopwitness.measure.bounds import SAFETY_DEFAULT, UpperBound, bound_from_ab
 from flopwitness.measure.energy import Energy, integrate_power
 from flopwitness.measure.estimators.prior import Observation, Prior, estimate_prior
 from flopwitness.measure.framing import (
+    CONVERSION_RANGE,
+    believe_conversion,
     choose_power,
     choose_window,
     covers_limits,
@@ -241,7 +243,9 @@ def _measure_energy(
     n_expected = expected_devices(trace, series, scope, question.chips, question.count)
     limit_w = device_limit_w(question.chips, question.count, scope, n_expected)
     in_run = window if window is not None else span
-    devices = tuple(integrate_power(item, window=in_run, limit_w=limit_w) for item in series)
+    devices = tuple(
+        integrate_power(believe_conversion(item), window=in_run, limit_w=limit_w) for item in series
+    )
     recorded = [integrate_power(_not_lowered(item), window=span, limit_w=limit_w) for item in series]
     n_absent = max(0, n_expected - len(series))
     run_s = max((device.claimed_s for device in devices), default=0.0)
@@ -321,17 +325,37 @@ def _assess_energy(
                 count=len(absent),
             )
         )
-    factors = {item.conversion for item in series if item.conversion != 1.0}
-    if factors:
+    findings += _assess_conversion(series)
+    return findings
+
+
+def _assess_conversion(series: Sequence[Series]) -> list[Finding]:
+    """Conversion factors that the logs name, and those among them that no power supply has."""
+    used = {item.conversion for item in map(believe_conversion, series) if item.conversion != 1.0}
+    odd = [item for item in series if believe_conversion(item).conversion != item.conversion]
+    findings = []
+    if odd:
+        findings.append(
+            Finding(
+                code="conversion-odd",
+                severity=Severity.WARNING,
+                message=(
+                    f"{len(odd)} of {len(series)} power logs name a conversion factor that no power supply "
+                    f"has, {odd[0].conversion:g} on {odd[0].device} for example; the estimate does not use it"
+                ),
+                where=odd[0].device,
+                expected=" to ".join(f"{end:g}" for end in CONVERSION_RANGE),
+                found=f"{odd[0].conversion:g}",
+                count=len(odd),
+            )
+        )
+    if used:
+        names = ", ".join(f"{factor:g}" for factor in sorted(used))
         findings.append(
             Finding(
                 code="conversion",
                 severity=Severity.NOTE,
-                message=(
-                    "the log names a conversion factor of "
-                    f"{', '.join(f'{factor:g}' for factor in sorted(factors))}; the energy carries it, "
-                    "the bound does not"
-                ),
+                message=f"the log names a conversion factor of {names}; it never lowers the bound",
             )
         )
     return findings

@@ -276,8 +276,23 @@ def test_a_conversion_factor_never_lowers_the_bound(
     assert answer.energy is not None
     assert honest.energy is not None
     assert answer.energy.recorded_high_j == honest.energy.recorded_high_j
-    assert "conversion" in _codes(answer)
+    assert answer.energy.shown_j == honest.energy.shown_j
+    assert "conversion-odd" in _codes(answer)
+    assert "conversion" not in _codes(answer)
     _check_order(answer)
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.97, 1.1])
+def test_a_conversion_factor_of_a_power_supply_is_used(
+    measure: Measure, resting: tuple[Series, ...], factor: float
+) -> None:
+    honest = measure(Trace(series=resting))
+    answer = measure(Trace(series=tuple(replace(item, conversion=factor) for item in resting)))
+    assert answer.energy is not None
+    assert honest.energy is not None
+    assert answer.energy.shown_j == pytest.approx(factor * honest.energy.shown_j)
+    assert "conversion" in _codes(answer)
+    assert "conversion-odd" not in _codes(answer)
 
 
 def _without(series: Series, start: int, stop: int) -> Series:

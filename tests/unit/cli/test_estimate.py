@@ -188,7 +188,8 @@ def test_a_conversion_factor_never_lowers_the_bound(call: Call, run_folder: Path
         log.write_text(event + log.read_text())
     lowered = _record(call, run_folder)
     assert decode_flop(lowered["upper_bound"]["flop"]) >= decode_flop(honest["upper_bound"]["flop"])
-    assert "conversion" in _codes(lowered)
+    assert lowered["energy_j"] == honest["energy_j"]
+    assert "conversion-odd" in _codes(lowered)
 
 
 def test_a_copied_node_log_bounds_nothing(call: Call, run_folder: Path) -> None:

@@ -1,5 +1,6 @@
 """The frame of the command line: exit statuses, one line for an error, nothing loaded before it is needed."""
 
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -124,7 +125,7 @@ def test_the_process_ends_with_the_status(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_closed_pipe_is_no_failure(run_folder: Path) -> None:
-    call = f"{sys.executable} -m flopwitness rules list --all --json"
+    call = f"{shlex.quote(sys.executable)} -m flopwitness rules list --all --json"
     program = f"{call} | head -c 1 >/dev/null; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split()[-1] == "0"

@@ -87,7 +87,11 @@ def _decode_system(data: bytes, *, where: str, device: str, scope: Scope | None)
 
 def _decode_power(data: bytes, *, where: str, device: str, scope: Scope | None) -> Trace:
     side = scope_from_name(where) or scope or Scope.NODE
-    return decode_power_log(data, where=where, device=device, scope=side)
+    power = decode_power_log(data, where=where, device=device, scope=side)
+    if b'"run_start"' not in data:
+        return power
+    run = decode_result_log(data, where=where)  # one file may hold both; what it skips is counted once
+    return replace(power, windows=run.windows, declaration=run.declaration)
 
 
 def _decode_result(data: bytes, *, where: str, device: str, scope: Scope | None) -> Trace:

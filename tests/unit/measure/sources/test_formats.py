@@ -266,3 +266,11 @@ def test_windows_of_one_run_become_one() -> None:
     windows = [RunWindow(start_utc_ns=start, stop_utc_ns=10**12) for start in (5, 0)]
     merged = merge_traces([Trace(windows=(window,)) for window in windows])
     assert merged.windows == (RunWindow(start_utc_ns=0, stop_utc_ns=10**12),)
+
+
+def test_a_file_that_holds_readings_and_the_run_gives_both(tmp_path: Path) -> None:
+    both = _put(tmp_path / "run", both=RESULT + b"\n" + _power(1))
+    trace = read_evidence([both / "both.txt"])
+    assert len(trace.series) == 1
+    assert len(trace.windows) == 1
+    assert trace.windows == read_evidence([_put(tmp_path / "other", r=RESULT) / "r.txt"]).windows

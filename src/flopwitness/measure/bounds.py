@@ -43,6 +43,8 @@ class UpperBound:
         peak_flop_per_s: The best dense rate of any precision.
         peak_precision: The precision that has it.
         chip: The chip whose peak it is: the fastest of those that a family name leaves open.
+        count: How many chips the time bound counts; None where unknown.
+        duration_s: The time that it counts [s]; None where unknown.
     """
 
     flop: int
@@ -53,6 +55,8 @@ class UpperBound:
     peak_flop_per_s: float
     peak_precision: str
     chip: str
+    count: int | None
+    duration_s: float | None
 
 
 def bound_from_above(
@@ -106,6 +110,8 @@ def bound_from_above(
         peak_flop_per_s=peak.value,
         peak_precision=str(precision),
         chip=fastest.id,
+        count=count,
+        duration_s=None if duration_s is None else float(duration_s),
     )
 
 

@@ -1,6 +1,6 @@
 """From the meter's answer to the rules: what the evidence leaves possible, and what each rule says to it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from flopwitness.accounting.thresholds import (
@@ -84,56 +84,98 @@ def _key(name: str) -> str:
     return " ".join(name.split()).casefold()
 
 
-def find_parents(row: RunRow, index: Mapping[str, Sequence[RunRow]]) -> tuple[ComputeRange, tuple[str, ...]]:
-    """What the models that a row builds on took, as published in the same table.
+def find_parents(
+    row: RunRow,
+    index: Mapping[str, Sequence[RunRow]],
+    measure: Callable[[RunRow], Measurement],
+) -> tuple[ComputeRange, tuple[Finding, ...]]:
+    """What the models that a row builds on took, as the same table tells it.
 
-    A published total holds its own ancestors, so it is taken whole and not followed further.
+    A published total holds its own ancestors, so it is taken whole and not followed further. It is a claim:
+    where the parent's own row shows more than it declares, the parent stays open.
+
+    Args:
+        row: The row that builds on them.
+        index: All rows by the name of their model.
+        measure: The meter, for the parents' own rows.
 
     Returns:
-        The range, and the names of those whose compute is not recorded; with one of them nothing bounds
-        the range.
+        The range, and what is told of it; with a parent that stays open nothing bounds the range.
     """
     if not row.base_model.strip():
         return NO_COMPUTE, ()
     names = [row.base_model] if _key(row.base_model) in index else row.base_model.split(",")
-    total, unrecorded = NO_COMPUTE, []
+    total, open_names, told = NO_COMPUTE, [], []
     for name in names:
-        totals = [item.declared_flop for item in index.get(_key(name), ()) if item.declared_flop is not None]
-        if not totals:
-            unrecorded.append(name.strip())
+        claims = [
+            item for item in index.get(_key(name), ()) if item.declared_flop is not None and item is not row
+        ]
+        if not claims:
+            open_names.append(name.strip())
             continue
+        totals = [item.declared_flop or 0 for item in claims]
         total = total.plus(ComputeRange(low_flop=min(totals), upper_flop=max(totals)))
-    if unrecorded:
+        told += [finding for item in claims for finding in _understated(item, measure(item))]
+    if open_names:
+        told.append(_unrecorded(row, open_names))
+    if told:
         total = ComputeRange(low_flop=total.low_flop, upper_flop=None)
-    return total, tuple(unrecorded)
+    return total, tuple(told)
+
+
+def _unrecorded(row: RunRow, names: Sequence[str]) -> Finding:
+    return Finding(
+        code="parent-unrecorded",
+        severity=Severity.WARNING,
+        message=f"it builds on {', '.join(names)}, whose compute is not recorded; the total stays open",
+        where=row.run_id,
+        count=len(names),
+    )
+
+
+def _understated(row: RunRow, measurement: Measurement) -> list[Finding]:
+    """A declared total far under what the row's own hardware and time show."""
+    estimate = measurement.estimate
+    if row.declared_flop is None or estimate is None or row.declared_flop >= estimate.low_flop:
+        return []
+    return [
+        Finding(
+            code="declared-under-estimate",
+            severity=Severity.WARNING,
+            message=(
+                f"{row.run_id} declares {format_flop(row.declared_flop)} FLOP, its hardware and time show "
+                f"{format_flop(estimate.low_flop)} at least; what builds on it stays open"
+            ),
+            where=row.run_id,
+            expected=f"at least {format_flop(estimate.low_flop)} FLOP",
+            found=f"{format_flop(row.declared_flop)} FLOP",
+        )
+    ]
 
 
 def answer_row(
     row: RunRow,
-    measurement: Measurement,
+    measure: Callable[[RunRow], Measurement],
     rules: Sequence[Rule],
     *,
     index: Mapping[str, Sequence[RunRow]],
     other: ComputeRange = NO_COMPUTE,
     tolerance_ppm: int = SENSOR_TOLERANCE_PPM,
 ) -> RowAnswer:
-    """The row against the rules, with what it builds on, and with what it declares as a test of itself."""
-    parents, unrecorded = find_parents(row, index)
+    """The row against the rules, with what it builds on, and with what it declares as a test of itself.
+
+    Args:
+        row: The row.
+        measure: The meter, for this row and for those that it builds on.
+        rules: The rules.
+        index: All rows of the table by the name of their model.
+        other: The model's other compute, as the user states it.
+        tolerance_ppm: What sensors and clocks may be off by [parts per million].
+    """
+    measurement = measure(row)
+    parents, told = find_parents(row, index, measure)
     other = other.plus(parents)
-    findings = []
-    if unrecorded:
-        findings.append(
-            Finding(
-                code="parent-unrecorded",
-                severity=Severity.WARNING,
-                message=(
-                    f"it builds on {', '.join(unrecorded)}, whose compute is not recorded; the total "
-                    "stays open"
-                ),
-                where=row.run_id,
-                count=len(unrecorded),
-            )
-        )
+    findings = [*told, *_understated(row, measurement)]
     contradiction = _contradiction(row, range_of(measurement).plus(other), tolerance_ppm)
     if contradiction is not None:
         findings.append(contradiction)
@@ -147,18 +189,20 @@ def _contradiction(row: RunRow, total: ComputeRange, tolerance_ppm: int) -> Find
 
     One of the two records is wrong, so neither may put the model below a threshold.
     """
-    if row.declared_flop is None or total.upper_flop is None:
+    claims = [flop for flop in (row.declared_flop, row.true_flop) if flop is not None]
+    if not claims or total.upper_flop is None:
         return None
-    if row.declared_flop * _WHOLE_PPM <= total.upper_flop * (_WHOLE_PPM + tolerance_ppm):
+    claim_flop = max(claims)
+    if claim_flop * _WHOLE_PPM <= total.upper_flop * (_WHOLE_PPM + tolerance_ppm):
         return None
     return Finding(
         code="declared-over-bound",
         severity=Severity.CONTRADICTION,
         message=(
-            f"the row declares {format_flop(row.declared_flop)} FLOP, its hardware and time allow "
+            f"the row declares {format_flop(claim_flop)} FLOP, its hardware and time allow "
             f"{format_flop(total.upper_flop)} at most; one of them is wrong, so the total stays open"
         ),
         where=row.run_id,
         expected=f"at most {format_flop(total.upper_flop)} FLOP",
-        found=f"{format_flop(row.declared_flop)} FLOP",
+        found=f"{format_flop(claim_flop)} FLOP",
     )

@@ -1,6 +1,7 @@
 """`flopwitness estimate`: FLOP, interval, upper bound and rules, from logs of one run or a table of runs."""
 
 import datetime as dt
+import functools
 import json
 import math
 from collections.abc import Sequence
@@ -37,7 +38,7 @@ from flopwitness.measure.meter import Measurement, Question, measure_trace
 from flopwitness.measure.quality import power_series
 from flopwitness.measure.reference import Workload, load_reference
 from flopwitness.measure.rows import chip_left_open, measure_row
-from flopwitness.measure.samples import Scope, Trace
+from flopwitness.measure.samples import Declaration, Scope, Trace
 from flopwitness.measure.sources.formats import read_evidence
 from flopwitness.measure.sources.run_records import is_parquet
 from flopwitness.measure.sources.run_table import RunTable, decode_run_table, is_run_table
@@ -108,7 +109,7 @@ class _Call:
 @click.option(
     "--tolerance",
     type=click.FloatRange(0, 1),
-    default=0.05,
+    default=0.1,
     show_default=True,
     help="What the sensors may be off by, as a share.",
 )
@@ -256,7 +257,16 @@ def _pose(trace: Trace, call: _Call, catalogue: ChipCatalogue) -> tuple[Question
         workload=call.workload,
         safety=call.safety,
         level=call.level,
+        declared_chips=_declared_chips(declared, catalogue),
     ), findings
+
+
+def _declared_chips(declared: Declaration | None, catalogue: ChipCatalogue) -> tuple[Chip, ...]:
+    """The chips that a log declares; none where the catalogue does not know the name."""
+    try:
+        return catalogue.find(declared.chip_name) if declared is not None and declared.chip_name else ()
+    except UnknownChipError:
+        return ()
 
 
 def _find_chips(catalogue: ChipCatalogue, name: str) -> tuple[Chip, ...]:
@@ -352,10 +362,11 @@ def _estimate_table(table: RunTable, call: _Call, *, wheres: tuple[str, ...], ga
         safety=call.safety,
         level=call.level,
     )
+    measure = functools.partial(measure_row, stated=stated, catalogue=catalogue, table=reference)
     answers = [
         answer_row(
             row,
-            measure_row(row, stated, catalogue=catalogue, table=reference),
+            measure,
             call.rules,
             index=index,
             other=call.other,

@@ -16,6 +16,7 @@ from flopwitness.measure.quality import power_series
 from flopwitness.measure.samples import Channel, RunWindow, Scope, Series, Trace
 
 __all__ = [
+    "CHIPS_IN_A_NODE",
     "CONVERSION_RANGE",
     "believe_conversion",
     "choose_power",
@@ -42,7 +43,7 @@ _SCOPE_PREFERENCE: Final = (
 _DAY_NS: Final = 86_400 * NANOSECOND_PER_SECOND
 _NODE_OVER_CHIPS: Final = 2.5  # no server on record draws more than twice its accelerators' limit
 _BOARD_OVER_CHIP: Final = 1.5  # boards whose limit can be raised go to 1.4
-_CHIPS_IN_A_NODE: Final = 8  # where the catalogue names no server: what most of them hold
+CHIPS_IN_A_NODE: Final = 8  # where the catalogue names no server: what most of them hold
 _LONGEST_RUN_S: Final = 100 * 365 * 24 * SECOND_PER_HOUR
 
 
@@ -189,7 +190,7 @@ def expected_devices(
     """
     if not scope.is_node:
         return max(count, len(series))
-    in_a_node = min(chip.reference_node.chips if chip.reference_node else _CHIPS_IN_A_NODE for chip in chips)
+    in_a_node = min(chip.reference_node.chips if chip.reference_node else CHIPS_IN_A_NODE for chip in chips)
     declared = trace.declaration.nodes if trace.declaration is not None else None
     return max(declared or 0, len(series), math.ceil(count / in_a_node))
 

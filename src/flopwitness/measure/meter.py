@@ -30,6 +30,7 @@ from flopwitness.measure.framing import (
     recorded_length_s,
     recorded_span,
 )
+from flopwitness.measure.plausibility import Power, assess_power, settle_hardware
 from flopwitness.measure.reference import ReferenceTable, Workload
 from flopwitness.measure.samples import RunWindow, Scope, Series, Trace
 
@@ -54,6 +55,7 @@ class Question:
         workload: What is stated of the workload.
         safety: The factor s of the energy bound.
         level: Nominal level of the interval.
+        declared_chips: The chips that the log itself declares; the bound covers them too.
     """
 
     chips: tuple[Chip, ...]
@@ -62,6 +64,7 @@ class Question:
     workload: Workload = Workload.ANY
     safety: Fraction = SAFETY_DEFAULT
     level: float = 0.9
+    declared_chips: tuple[Chip, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,17 +164,27 @@ def measure_trace(trace: Trace, question: Question, *, table: ReferenceTable) ->
         findings += _assess_energy(trace, series, energy, window, duration_s or 0.0, question)
     copies = quality.assess_copies(series)
     findings += copies
-    is_apart = any(finding.code == "clocks-apart" for finding in findings)
-    is_whole = energy is not None and not copies and not is_apart and recorded_s == length_s(span)
-    count = least_count(series, scope, question.count)
-    upper = bound_from_above(
+    hardware = settle_hardware(
         question.chips,
-        count=count,
+        least_count(series, scope, question.count),
+        declared_chips=question.declared_chips,
+        declared_count=None if trace.declaration is None else trace.declaration.chips,
+        findings=findings,
+    )
+    power = _judge_power(trace, series, energy, question, findings)
+    if power is Power.TOO_HIGH:
+        return _contradicted(window, duration_s, recorded_s, energy, findings)
+    is_apart = any(finding.code == "clocks-apart" for finding in findings)
+    is_whole = not copies and not is_apart and power is Power.PLAUSIBLE and recorded_s == length_s(span)
+    upper = bound_from_above(
+        hardware.chips,
+        count=hardware.count,
         duration_s=recorded_s,
         energy_j=energy.recorded_high_j if energy is not None and is_whole else None,
         safety=question.safety,
     )
-    seen = _observe(energy, scope, count, duration_s, findings)
+    used = energy if power is Power.PLAUSIBLE else None
+    seen = _observe(used, scope, least_count(series, scope, question.count), duration_s, findings)
     estimate = settle_estimate(question, seen, table=table, upper=upper, findings=findings)
     return Measurement(
         duration_s=duration_s,
@@ -180,6 +193,49 @@ def measure_trace(trace: Trace, question: Question, *, table: ReferenceTable) ->
         energy=energy,
         estimate=estimate,
         upper=upper,
+        findings=rank_findings(findings),
+    )
+
+
+def _judge_power(
+    trace: Trace,
+    series: tuple[Series, ...],
+    energy: RunEnergy | None,
+    question: Question,
+    findings: list[Finding],
+) -> Power:
+    """Whether the stated chips can have drawn what was measured."""
+    if energy is None or energy.working_w <= 0:
+        return Power.PLAUSIBLE
+    n_expected = expected_devices(trace, series, energy.scope, question.chips, question.count)
+    limit_w = device_limit_w(question.chips, question.count, energy.scope, n_expected)
+    power, told = assess_power(
+        energy.working_w,
+        question.chips,
+        count=question.count,
+        scope=energy.scope,
+        limit_w=None if limit_w is None else limit_w * max(n_expected, len(series)),
+        over_share=0.0 if limit_w is None else quality.share_over(series, limit_w),
+    )
+    findings += told
+    return power
+
+
+def _contradicted(
+    window: RunWindow | None,
+    duration_s: float | None,
+    recorded_s: float | None,
+    energy: RunEnergy | None,
+    findings: list[Finding],
+) -> Measurement:
+    """The answer where the hardware cannot be what was stated: nothing that rests on it."""
+    return Measurement(
+        duration_s=duration_s,
+        recorded_s=recorded_s,
+        window=window,
+        energy=energy,
+        estimate=None,
+        upper=None,
         findings=rank_findings(findings),
     )
 
@@ -301,9 +357,7 @@ def _assess_energy(
     findings += quality.assess_marks(trace, window, energy.devices)
     findings += quality.assess_limits(series, energy.devices, limit_w=limit_w)
     findings += quality.assess_switches(quality.power_series(trace, [Scope.SWITCH]), window, duration_s)
-    findings += quality.assess_declaration(
-        trace.declaration, n_devices=len(series), count=question.count, scope=energy.scope
-    )
+    findings += quality.assess_declaration(trace.declaration, n_devices=len(series), scope=energy.scope)
     findings += quality.assess_devices(
         trace.declaration,
         n_devices=len(series),

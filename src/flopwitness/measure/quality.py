@@ -32,6 +32,7 @@ __all__ = [
     "assess_switches",
     "assess_times",
     "power_series",
+    "share_over",
 ]
 
 _POWER_CHANNELS: Final = (Channel.POWER_W, Channel.POWER_AVERAGE_W)
@@ -333,6 +334,13 @@ def assess_limits(
     return findings
 
 
+def share_over(series: Sequence[Series], limit_w: float) -> float:
+    """Share of all readings with a value that lie over a device's limit, 0 to 1."""
+    n_known = sum(int(np.isfinite(item.value).sum()) for item in series)
+    n_over = sum(int((np.isfinite(item.value) & (item.value > limit_w)).sum()) for item in series)
+    return n_over / n_known if n_known else 0.0
+
+
 def _longest_still(series: Series) -> int:
     """How many readings in a row have the same value at most."""
     if len(series) == 0:
@@ -342,9 +350,7 @@ def _longest_still(series: Series) -> int:
     return int(np.diff(edges).max())
 
 
-def assess_declaration(
-    declared: Declaration | None, *, n_devices: int, count: int, scope: Scope
-) -> list[Finding]:
+def assess_declaration(declared: Declaration | None, *, n_devices: int, scope: Scope) -> list[Finding]:
     """What the log declares beside what was handed over; a declaration tests, it never estimates."""
     if declared is None:
         return []
@@ -360,19 +366,6 @@ def assess_declaration(
                 ),
                 expected=str(declared.nodes),
                 found=str(n_devices),
-            )
-        )
-    if declared.chips is not None and declared.chips != count:
-        findings.append(
-            Finding(
-                code="count-differs",
-                severity=Severity.WARNING,
-                message=(
-                    f"the log declares {_plural(declared.chips, 'chip')}, the call says {count}; the "
-                    "call's figure is used"
-                ),
-                expected=str(declared.chips),
-                found=str(count),
             )
         )
     return findings

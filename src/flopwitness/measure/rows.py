@@ -1,5 +1,6 @@
 """The meter for a table of runs: one row in, the same answer out as for a log, with less behind it."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -8,8 +9,9 @@ from flopwitness.foundation.errors import OutOfRangeError, UnknownChipError
 from flopwitness.foundation.verdict import Finding, Severity, rank_findings
 from flopwitness.measure.bounds import UpperBound, bound_from_above
 from flopwitness.measure.estimators.prior import Observation
-from flopwitness.measure.framing import covers_limits
+from flopwitness.measure.framing import CHIPS_IN_A_NODE, covers_limits, device_limit_w
 from flopwitness.measure.meter import Estimate, Measurement, Question, RunEnergy, settle_estimate
+from flopwitness.measure.plausibility import Power, assess_power, settle_hardware
 from flopwitness.measure.reference import ReferenceTable
 from flopwitness.measure.sources.run_table import RunRow
 
@@ -28,28 +30,54 @@ def measure_row(
         table: The reference classes.
     """
     findings: list[Finding] = []
-    chips = stated.chips or _find_chips(row, catalogue, findings)
-    count = stated.count or row.count
+    own_chips = _find_chips(row, catalogue, [] if stated.chips else findings)
+    chips, count = stated.chips or own_chips, stated.count or row.count
     if not chips or (count is None and row.energy_j is None):
         findings.append(_open_finding(row, has_chip=bool(chips), has_count=count is not None))
         return _answer(row, None, None, findings)
+    hardware = settle_hardware(
+        chips, count, declared_chips=own_chips, declared_count=row.count, findings=findings
+    )
+    power = _judge_power(row, chips, count, findings)
+    is_usable = power is Power.PLAUSIBLE and covers_limits(row.scope, chips)
     upper = bound_from_above(
-        chips,
-        count=count,
+        hardware.chips,
+        count=hardware.count,
         duration_s=row.duration_s,
-        energy_j=row.energy_j if covers_limits(row.scope, chips) else None,
+        energy_j=row.energy_j if is_usable else None,
         safety=stated.safety,
     )
-    if upper is None or count is None:
+    if upper is None or count is None or power is Power.TOO_HIGH:
         findings.append(_open_finding(row, has_chip=True, has_count=count is not None))
-        return _answer(row, None, upper, findings)
+        return _answer(row, None, None if power is Power.TOO_HIGH else upper, findings)
     in_mode = _in_mode(chips, row, findings)
     question = replace(
         stated, chips=in_mode, count=count, precisions=_precisions(row, in_mode, stated, findings)
     )
-    seen = Observation(count=count, duration_s=row.duration_s, energy_j=row.energy_j, scope=row.scope)
+    energy_j = row.energy_j if power is Power.PLAUSIBLE else None
+    seen = Observation(count=count, duration_s=row.duration_s, energy_j=energy_j, scope=row.scope)
     estimate = settle_estimate(question, seen, table=table, upper=upper, findings=findings)
     return _answer(row, estimate, upper, findings)
+
+
+def _judge_power(row: RunRow, chips: Sequence[Chip], count: int | None, findings: list[Finding]) -> Power:
+    """Whether the chips can have drawn the row's mean power."""
+    if row.energy_j is None or not row.duration_s or count is None:
+        return Power.PLAUSIBLE
+    n_devices = max(1, math.ceil(count / CHIPS_IN_A_NODE)) if row.scope.is_node else count
+    limit_w = device_limit_w(chips, count, row.scope, n_devices)
+    mean_w = row.energy_j / row.duration_s
+    total_w = None if limit_w is None else limit_w * n_devices
+    power, told = assess_power(
+        mean_w,
+        chips,
+        count=count,
+        scope=row.scope,
+        limit_w=total_w,
+        over_share=1.0 if total_w is not None and mean_w > total_w else 0.0,
+    )
+    findings += told
+    return power
 
 
 def _find_chips(row: RunRow, catalogue: ChipCatalogue, findings: list[Finding]) -> tuple[Chip, ...]:

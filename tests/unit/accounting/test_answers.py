@@ -118,6 +118,19 @@ def test_models_are_found_by_name_whatever_its_case_and_space() -> None:
     assert {key: len(found) for key, found in index.items()} == {"big model": 2, "other": 1}
 
 
+def _nothing(row: RunRow) -> Measurement:
+    """What the meter says of a row that records nothing but its name."""
+    return Measurement(
+        duration_s=row.duration_s,
+        recorded_s=None,
+        window=None,
+        energy=None,
+        estimate=None,
+        upper=None,
+        findings=(),
+    )
+
+
 @pytest.mark.parametrize(
     ("base", "low", "upper", "unrecorded"),
     [
@@ -146,13 +159,14 @@ def test_parents_are_summed_and_one_unknown_opens_the_total(
             _row("one", declared_flop=1),
         ]
     )
-    total, names = find_parents(_row("child", base_model=base), index)
+    total, told = find_parents(_row("child", base_model=base), index, _nothing)
     assert total == ComputeRange(low_flop=low, upper_flop=upper)
-    assert names == unrecorded
+    assert [finding.count for finding in told] == ([len(unrecorded)] if unrecorded else [])
+    assert all(name in told[0].message for name in unrecorded)
 
 
 def test_a_row_is_held_against_the_rules(small: Measurement, art51: Rule) -> None:
-    answer = answer_row(_row(), small, [art51], index={})
+    answer = answer_row(_row(), lambda _: small, [art51], index={})
     assert [item.position for item in answer.rules] == [Position.BELOW]
     assert answer.findings == ()
     assert answer.all_findings == small.findings
@@ -161,23 +175,46 @@ def test_a_row_is_held_against_the_rules(small: Measurement, art51: Rule) -> Non
 def test_a_row_carries_what_it_builds_on(small: Measurement, art51: Rule) -> None:
     row = _row("child", base_model="parent")
     index = index_models([_row("parent", declared_flop=2 * 10**25)])
-    answer = answer_row(row, small, [art51], index=index)
+    answer = answer_row(row, lambda _: small, [art51], index=index)
     assert answer.rules[0].position is Position.LIKELY_ABOVE
     assert answer.findings == ()
 
 
 def test_an_unrecorded_parent_leaves_the_total_open(small: Measurement, art51: Rule) -> None:
-    answer = answer_row(_row("child", base_model="parent"), small, [art51], index={})
+    answer = answer_row(_row("child", base_model="parent"), lambda _: small, [art51], index={})
     assert answer.rules[0].position is Position.CANNOT_TELL
     (finding,) = answer.findings
     assert (finding.code, finding.where, finding.count) == ("parent-unrecorded", "child", 1)
     assert answer.all_findings[0] is finding
 
 
-def test_a_model_that_builds_on_itself_ends(small: Measurement, art51: Rule) -> None:
+def test_a_model_that_builds_on_itself_stays_open(small: Measurement, art51: Rule) -> None:
     row = _row("loop", base_model="loop", declared_flop=10**19)
-    answer = answer_row(row, small, [art51], index=index_models([row]))
+    answer = answer_row(row, lambda _: small, [art51], index=index_models([row]))
+    assert answer.rules[0].position is Position.CANNOT_TELL
+    assert "parent-unrecorded" in {finding.code for finding in answer.findings}
+
+
+def test_a_parent_that_declares_less_than_its_row_shows_stays_open(small: Measurement, art51: Rule) -> None:
+    assert small.estimate is not None
+    parent = _row("parent", declared_flop=1)
+    answer = answer_row(
+        _row("child", base_model="parent"), lambda _: small, [art51], index=index_models([parent])
+    )
+    assert answer.rules[0].position is Position.CANNOT_TELL
+    assert [finding.code for finding in answer.findings] == ["declared-under-estimate"]
+    honest = _row("parent", declared_flop=small.estimate.low_flop)
+    answer = answer_row(
+        _row("child", base_model="parent"), lambda _: small, [art51], index=index_models([honest])
+    )
     assert answer.rules[0].position is Position.BELOW
+    assert answer.findings == ()
+
+
+def test_a_known_truth_over_the_bound_is_a_contradiction(small: Measurement, art51: Rule) -> None:
+    answer = answer_row(_row(true_flop=10**26), lambda _: small, [art51], index={})
+    assert answer.rules[0].position is Position.CANNOT_TELL
+    assert [finding.code for finding in answer.findings] == ["declared-over-bound"]
 
 
 def test_a_row_that_declares_more_than_it_can_have_done_is_a_contradiction(
@@ -185,15 +222,15 @@ def test_a_row_that_declares_more_than_it_can_have_done_is_a_contradiction(
 ) -> None:
     assert small.upper is not None
     most = small.upper.flop
-    over = answer_row(_row(declared_flop=2 * most), small, [art51], index={})
+    over = answer_row(_row(declared_flop=2 * most), lambda _: small, [art51], index={})
     (finding,) = over.findings
     assert (finding.code, finding.severity) == ("declared-over-bound", Severity.CONTRADICTION)
     assert over.rules[0].position is Position.CANNOT_TELL
-    for fine in (None, 1, most, most * 105 // 100):
-        assert answer_row(_row(declared_flop=fine), small, [art51], index={}).findings == ()
+    for fine in (None, most, most * 110 // 100):
+        assert answer_row(_row(declared_flop=fine), lambda _: small, [art51], index={}).findings == ()
 
 
 def test_what_nothing_bounds_contradicts_nothing(unbounded: Measurement, art51: Rule) -> None:
-    answer = answer_row(_row(declared_flop=10**27), unbounded, [art51], index={})
+    answer = answer_row(_row(declared_flop=10**27), lambda _: unbounded, [art51], index={})
     assert answer.findings == ()
     assert answer.rules[0].position is Position.CANNOT_TELL

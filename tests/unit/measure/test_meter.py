@@ -437,13 +437,36 @@ def _bump(power_w: list[float], number: int) -> list[float]:
     return [value + number / 10 for value in power_w]
 
 
-def test_a_gigawatt_is_told_and_bounds_by_time(
+def test_a_gigawatt_glitch_is_told_and_bounds_by_time(
     measure: Measure, resting: tuple[Series, ...], h100: Chip
 ) -> None:
-    answer = measure(Trace(series=tuple(replace(item, value=item.value + 1e9) for item in resting)))
+    glitch = resting[0].value.copy()
+    glitch[3] = 1e9
+    answer = measure(Trace(series=(replace(resting[0], value=glitch), *resting[1:])))
     assert _upper(answer) == _time_bound(h100)
     assert "power-over-limit" in _codes(answer)
     _check_order(answer)
+
+
+def test_chips_that_cannot_draw_what_was_read_are_contradicted(
+    measure: Measure, resting: tuple[Series, ...]
+) -> None:
+    answer = measure(Trace(series=tuple(replace(item, value=item.value + 1e9) for item in resting)))
+    assert answer.upper is None
+    assert answer.estimate is None
+    assert "hardware-contradicted" in _codes(answer)
+    assert answer.findings[0].severity is Severity.CONTRADICTION
+
+
+@pytest.mark.parametrize("factor", [1e-3, 0.02])
+def test_less_than_idle_power_bounds_nothing_by_energy(
+    measure: Measure, busy: tuple[Series, ...], h100: Chip, factor: float
+) -> None:
+    answer = measure(Trace(series=tuple(replace(item, value=item.value * factor) for item in busy)))
+    assert _upper(answer) == _time_bound(h100)
+    assert "power-under-idle" in _codes(answer)
+    assert answer.estimate is not None
+    assert answer.estimate.prior.method == "prior-time"
 
 
 def test_hourly_readings_bound_no_energy_between_them(
@@ -536,7 +559,7 @@ def test_the_interval_is_cut_at_the_bound(measure: Measure, resting: tuple[Serie
     _check_order(answer)
 
 
-def test_what_a_log_declares_never_reaches_the_figures(
+def test_what_a_log_declares_never_reaches_the_estimate_and_only_raises_the_bound(
     measure: Measure, busy: tuple[Series, ...], make_window: MakeWindow
 ) -> None:
     window = make_window(0, LENGTH_S, "success")
@@ -544,7 +567,7 @@ def test_what_a_log_declares_never_reaches_the_figures(
     said = Declaration(benchmark="gpt3", platform="512xH200", nodes=64, chips=512, chip_name="H200")
     declared = measure(Trace(series=busy, windows=(window,), declaration=said))
     assert declared.estimate == plain.estimate
-    assert declared.upper == plain.upper
+    assert _upper(declared) > _upper(plain)
     assert _codes(declared) - _codes(plain) == {"count-differs"}
 
 

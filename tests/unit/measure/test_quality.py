@@ -203,12 +203,12 @@ def test_a_sensor_that_stands_still_is_told(make_series: MakeSeries) -> None:
 
 def test_a_declaration_is_compared_with_what_came() -> None:
     declared = Declaration(nodes=64, chips=512)
-    codes = [item.code for item in assess_declaration(declared, n_devices=60, count=256, scope=Scope.NODE_AC)]
-    assert codes == ["nodes-differ", "count-differs"]
-    assert assess_declaration(declared, n_devices=64, count=512, scope=Scope.NODE_AC) == []
-    assert assess_declaration(declared, n_devices=8, count=512, scope=Scope.GPU) == []
-    assert assess_declaration(Declaration(), n_devices=8, count=512, scope=Scope.NODE) == []
-    assert assess_declaration(None, n_devices=8, count=512, scope=Scope.NODE) == []
+    codes = [item.code for item in assess_declaration(declared, n_devices=60, scope=Scope.NODE_AC)]
+    assert codes == ["nodes-differ"]
+    assert assess_declaration(declared, n_devices=64, scope=Scope.NODE_AC) == []
+    assert assess_declaration(declared, n_devices=8, scope=Scope.GPU) == []
+    assert assess_declaration(Declaration(), n_devices=8, scope=Scope.NODE) == []
+    assert assess_declaration(None, n_devices=8, scope=Scope.NODE) == []
 
 
 def test_devices_are_compared_with_the_stated_chips() -> None:

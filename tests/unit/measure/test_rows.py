@@ -177,7 +177,13 @@ def test_a_power_mode_narrows_the_interval_and_never_the_bound(
 @pytest.mark.parametrize("energy_j", [5e-324, 1.0, 1e30, 1.7e308])
 def test_absurd_energies_raise_nothing(measure: Measure, energy_j: float) -> None:
     answer = measure(chip_name="h100-sxm", count=8, duration_s=HOUR_S, energy_j=energy_j, scope=Scope.NODE)
+    if energy_j > 1:
+        assert (answer.upper, answer.estimate) == (None, None)
+        assert "hardware-contradicted" in {item.code for item in answer.findings}
+        return
     assert answer.upper is not None
+    assert answer.upper.by is BoundBy.TIME
+    assert "power-under-idle" in {item.code for item in answer.findings}
     assert answer.estimate is not None
     assert answer.estimate.low_flop <= answer.estimate.flop <= answer.estimate.high_flop <= answer.upper.flop
 

@@ -159,7 +159,9 @@ def test_a_table_gives_a_record_a_row(chips: ChipCatalogue, reference: Reference
     ]
     stated = Question(chips=(), count=0)
     answers = [
-        answer_row(row, measure_row(row, stated, catalogue=chips, table=reference), [rule], index={})
+        answer_row(
+            row, lambda row: measure_row(row, stated, catalogue=chips, table=reference), [rule], index={}
+        )
         for row in rows
     ]
     record = render_table(iter(answers), inputs=[INPUT], findings=[FINDING])

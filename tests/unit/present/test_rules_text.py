@@ -159,7 +159,7 @@ def test_what_is_not_in_force_says_so_in_the_first_line(rule_id: str) -> None:
 
 def test_a_law_in_force_needs_no_such_line() -> None:
     text = render_assessments([assessed("eu-ai-act-art51", 10**21)], on=TODAY, subject="a total")
-    assert text.startswith("EU AI Act Art. 51(2), more than 1e25 FLOP: below. Even the bound is 9,500 times")
+    assert text.startswith("EU AI Act Art. 51(2), more than 1e25 FLOP: below. Even the bound is 9,000 times")
     assert "ot in force" not in text
     assert "https://ai-act-law.eu/article/51/" in text
 

@@ -3,22 +3,36 @@
 The trapezoid runs over the time between readings that lie close enough together. Where they do not,
 there is a gap: its energy is bridged by a straight line for the estimate and bounded from both sides for
 everything that must hold. Nothing is filled in silently (DESIGN section 6, "Energy").
+
+What bounds must not rest on two things that a recording can hide behind: a clock that stands still, and
+readings so rare that the load may have changed between them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from flopwitness.foundation.units import NANOSECOND_PER_SECOND
-from flopwitness.measure.samples import RunWindow, Series
+from flopwitness.measure.samples import Channel, RunWindow, Series
 
-__all__ = ["Energy", "Gap", "integrate_power", "recorded_stretch", "usual_period_s"]
+__all__ = [
+    "Energy",
+    "Gap",
+    "integrate_for_bound",
+    "integrate_power",
+    "recorded_stretch",
+    "usual_period_s",
+]
 
 _GAP_PERIODS: Final = 2.5
 _SHORTEST_GAP_S: Final = 0.5
 _LONGEST_STEP_S: Final = 150.0  # 2.5 times the slowest common scrape; who reads less often leaves gaps
+_LONGEST_BLIND_S: Final = (
+    10.5  # between two readings of an instant: a log that reads every 10 s, jitter included
+)
+_MANY: Final = 0.05  # repeated times beyond this share are no accident
 _SAME_TIME_S: Final = 1e-6  # what seconds since the first reading lose beside nanoseconds
 _MOST_W: Final = 1e12  # about a third of the world's electricity: no device draws it
 
@@ -31,7 +45,8 @@ class Gap:
         device: Whose readings are missing.
         start_utc_ns: The last reading before it, or the start of the run at its edge.
         duration_s: How long it lasts [s].
-        low_j: The least energy that it can hold [J]: the lowest reading seen, throughout.
+        low_j: The least energy that it can hold [J]: the lowest reading seen, throughout; 0 at an edge of
+            the run, where no reading stands on the other side.
         high_j: The most [J]: the device's power limit throughout, or its highest reading where that is
             higher; None where no limit is known.
     """
@@ -56,11 +71,16 @@ class Energy:
         covered_s: Time between readings that are close enough [s].
         bridged_s: Time in gaps between two readings [s].
         claimed_s: Length of the run, or of the recording where no run is marked [s].
-        peak_w: The highest reading [W]; NaN where there is none.
-        n_readings: Readings inside the run.
-        n_missing: Readings inside the run that hold no value.
-        n_repeated: Readings at the time of the reading before.
-        n_backwards: Steps back in time; each counts as one usual period.
+        peak_w: The highest reading inside the run [W]; NaN where there is none.
+        n_readings: Readings with a value inside the run.
+        n_missing: Readings that hold no value, in the whole recording.
+        n_repeated: Readings at the time of the reading before, in the whole recording.
+        n_backwards: Steps back in time, in the whole recording; each counts as one usual period.
+        period_s: The usual period between readings [s]; NaN for fewer than two instants.
+        is_slow: Whether the usual period is so long that readings do not bound what lies between them.
+        is_clock_stuck: Whether more than 5 % of the steps between readings take no time.
+        is_mixed: Whether more than 5 % of the readings differ from another one at the same time. Several
+            sensors may then write one log, whose sum nobody can tell: the whole run counts as a gap.
     """
 
     device: str
@@ -76,6 +96,10 @@ class Energy:
     n_missing: int
     n_repeated: int
     n_backwards: int
+    period_s: float
+    is_slow: bool
+    is_clock_stuck: bool
+    is_mixed: bool
 
     @property
     def shown_j(self) -> float:
@@ -85,7 +109,8 @@ class Energy:
     @property
     def low_j(self) -> float:
         """The least energy that the readings leave possible [J]."""
-        return self.measured_j + sum(gap.low_j for gap in self.gaps)
+        low_j = self.measured_j + sum(gap.low_j for gap in self.gaps)
+        return min(low_j, self.shown_j)  # apart by rounding alone
 
     @property
     def high_j(self) -> float | None:
@@ -93,7 +118,8 @@ class Energy:
         highs = [gap.high_j for gap in self.gaps]
         if any(high is None for high in highs):
             return None
-        return self.measured_j + sum(high for high in highs if high is not None)
+        high_j = self.measured_j + sum(high for high in highs if high is not None)
+        return max(high_j, self.shown_j)
 
     @property
     def coverage(self) -> float:
@@ -111,7 +137,27 @@ class _Line:
     origin_ns: int
     n_missing: int
     n_repeated: int
+    n_differing: int  # of those repeated, the readings with another value than the one before
     n_backwards: int
+    is_clock_stuck: bool
+
+    @property
+    def is_mixed(self) -> bool:
+        return self.n_differing > _MANY * self.time_s.size
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """The steps of a clock, laid out so that none leads back."""
+
+    length_s: NDArray[np.float64]  # shape (n - 1,)
+    is_repeat: NDArray[np.bool_]  # a step that takes no time
+    n_backwards: int
+    usual_s: float  # the median of the steps forward; 0 where there is none
+
+    @property
+    def is_stuck(self) -> bool:
+        return bool(self.is_repeat.sum() > _MANY * self.is_repeat.size)
 
 
 def usual_period_s(time_s: NDArray[np.float64]) -> float:
@@ -145,19 +191,136 @@ def integrate_power(
         The energy with its gaps; zero coverage where fewer than two readings fall into the run.
     """
     line = _straighten(series)
+    step_s = _longest_step_s(line) if longest_step_s is None else longest_step_s
+    return _integrate(series, line, window, limit_w, step_s)
+
+
+def integrate_for_bound(
+    series: Series, *, window: RunWindow | None = None, limit_w: float | None = None
+) -> Energy:
+    """The same for what must hold: readings of an instant bound at most the ten seconds between them.
+
+    A load that rests whenever it is read would hide in longer steps, so those are gaps here. An averaged
+    reading speaks of the time before it, and leaves gaps where `integrate_power` sees them.
+
+    Args:
+        series: As for `integrate_power`.
+        window: As for `integrate_power`.
+        limit_w: As for `integrate_power`.
+
+    Returns:
+        The energy, of which `high_j` is meant.
+    """
+    line = _straighten(series)
+    step_s = min(_longest_step_s(line), _longest_blind_s(series.channel))
+    return _integrate(series, line, window, limit_w, step_s)
+
+
+def recorded_stretch(series: Series) -> RunWindow:
+    """From the first to the last instant of a recording, with steps back in time laid end to end.
+
+    A clock that steps back must not make a recording shorter than it was, nor one that stands still: where
+    more than 5 % of the steps take no time, each counts as one usual period, and the recording as long as
+    so many periods as it has steps, at least.
+
+    Args:
+        series: At least one reading; those without a value have their time all the same.
+    """
+    clock_ns, is_known = _clock_ns(series), _known(series)
+    start_ns, stop_ns = int(series.utc_ns.min()), int(series.utc_ns.max())
+    ends_ns = [
+        int(series.utc_ns[chosen][0]) + _laid_out_ns(clock_ns[chosen])
+        for chosen in (np.full(len(series), fill_value=True), is_known)
+        if chosen.any()
+    ]
+    return RunWindow(start_utc_ns=start_ns, stop_utc_ns=max(stop_ns, *ends_ns))
+
+
+def _laid_out_ns(ticks_ns: NDArray[np.int64]) -> int:
+    """How long a clock ran, with steps back laid end to end and standstill moved on [ns]."""
+    steps = _lay_out(ticks_ns)
+    if not steps.n_backwards and not steps.is_stuck:
+        return int(ticks_ns[-1]) - int(ticks_ns[0])
+    length_s = float(steps.length_s.sum())
+    if steps.is_stuck:
+        length_s = max(length_s + steps.is_repeat.sum() * steps.usual_s, steps.length_s.size * steps.usual_s)
+    return round(length_s * NANOSECOND_PER_SECOND)
+
+
+def _lay_out(ticks_ns: NDArray[np.int64]) -> _Steps:
+    """The steps of a clock [s], each step back counted as one usual period."""
+    length_s = np.diff(ticks_ns) / NANOSECOND_PER_SECOND
+    is_back = length_s < 0
+    forward_s = length_s[length_s > 0]
+    usual_s = float(np.median(forward_s)) if forward_s.size else 0.0
+    return _Steps(
+        length_s=np.where(is_back, usual_s, length_s),
+        is_repeat=length_s == 0,
+        n_backwards=int(is_back.sum()),
+        usual_s=usual_s,
+    )
+
+
+def _clock_ns(series: Series) -> NDArray[np.int64]:
+    return series.monotonic_ns if series.monotonic_ns is not None else series.utc_ns
+
+
+def _converted_w(series: Series) -> NDArray[np.float64]:
+    return series.value.clip(-1.0, _MOST_W) * min(series.conversion, _MOST_W)
+
+
+def _known(series: Series) -> NDArray[np.bool_]:
+    """Which readings hold a power: nothing draws less than nothing."""
+    return (series.value >= 0) & (_converted_w(series) < _MOST_W)
+
+
+def _straighten(series: Series) -> _Line:
+    """Drop missing readings and lay the rest on a clock that never runs backwards."""
+    known = _known(series)
+    n_missing = int((~known).sum())
+    ticks_ns, power_w = _clock_ns(series)[known], _converted_w(series)[known]
+    if ticks_ns.size == 0:
+        empty = np.zeros(0)
+        return _Line(empty, empty, empty > 0, 0, n_missing, 0, 0, 0, is_clock_stuck=False)
+    steps = _lay_out(ticks_ns)
+    return _Line(
+        time_s=np.concatenate([np.zeros(1), np.cumsum(steps.length_s)]),
+        power_w=power_w,
+        skips_missing=np.diff(np.flatnonzero(known)) > 1,
+        origin_ns=int(series.utc_ns[known][0]),
+        n_missing=n_missing,
+        n_repeated=int(steps.is_repeat.sum()),
+        n_differing=int((steps.is_repeat & (np.diff(power_w) != 0)).sum()),
+        n_backwards=steps.n_backwards,
+        is_clock_stuck=steps.is_stuck,
+    )
+
+
+def _longest_step_s(line: _Line) -> float:
+    """Two readings further apart than this leave a gap [s]."""
+    return min(max(_SHORTEST_GAP_S, _GAP_PERIODS * usual_period_s(line.time_s)), _LONGEST_STEP_S)
+
+
+def _longest_blind_s(channel: Channel) -> float:
+    """Two readings further apart than this do not bound what lies between them [s]."""
+    return _LONGEST_BLIND_S if channel is Channel.POWER_W else _LONGEST_STEP_S
+
+
+def _integrate(
+    series: Series, line: _Line, window: RunWindow | None, limit_w: float | None, longest_step_s: float
+) -> Energy:
+    """The integral over the run; steps longer than `longest_step_s` [s] are gaps."""
     start_s, stop_s = _edges(line, window)
-    period_s = usual_period_s(line.time_s)
-    usual_s = min(max(_SHORTEST_GAP_S, _GAP_PERIODS * period_s), _LONGEST_STEP_S)
-    step_s = longest_step_s if longest_step_s is not None else usual_s
-    pieces = _clip(line, start_s, stop_s)
-    is_gap = (pieces.length_s > step_s) | line.skips_missing
-    gaps = _find_gaps(series.device, line, pieces, is_gap, (start_s, stop_s), limit_w)
     inside = (line.time_s >= start_s - _SAME_TIME_S) & (line.time_s <= stop_s + _SAME_TIME_S)
+    used = _blinded(line) if line.is_mixed else line
+    pieces = _clip(used, start_s, stop_s)
+    is_gap = (pieces.length_s > longest_step_s) | used.skips_missing
+    period_s = usual_period_s(line.time_s)
     return Energy(
         device=series.device,
         measured_j=float(pieces.energy_j[~is_gap].sum()),
         bridged_j=float(pieces.energy_j[is_gap].sum()),
-        gaps=gaps,
+        gaps=_find_gaps(series.device, used, pieces, is_gap, (start_s, stop_s), limit_w),
         square_w2s=float((pieces.energy_j * pieces.middle_w).sum()),
         covered_s=float(pieces.covered_s[~is_gap].sum()),
         bridged_s=float(pieces.covered_s[is_gap].sum()),
@@ -167,49 +330,17 @@ def integrate_power(
         n_missing=line.n_missing,
         n_repeated=line.n_repeated,
         n_backwards=line.n_backwards,
+        period_s=period_s,
+        is_slow=period_s > _longest_blind_s(series.channel),
+        is_clock_stuck=line.is_clock_stuck,
+        is_mixed=line.is_mixed,
     )
 
 
-def recorded_stretch(series: Series) -> RunWindow:
-    """From the first to the last instant of a recording, with steps back in time laid end to end.
-
-    A clock that steps back, or stands still beside the monotonic one, must not make a recording shorter
-    than it was.
-
-    Args:
-        series: At least one reading.
-    """
-    start_ns, stop_ns = int(series.utc_ns.min()), int(series.utc_ns.max())
-    line = _straighten(series)
-    if line.n_backwards or series.monotonic_ns is not None:
-        length_s = float(line.time_s[-1]) if line.time_s.size else 0.0
-        stop_ns = max(stop_ns, line.origin_ns + round(length_s * NANOSECOND_PER_SECOND))
-    return RunWindow(start_utc_ns=start_ns, stop_utc_ns=stop_ns)
-
-
-def _straighten(series: Series) -> _Line:
-    """Drop missing readings and lay the rest on a clock that never runs backwards."""
-    converted_w = series.value.clip(-1.0, _MOST_W) * min(series.conversion, _MOST_W)
-    known = (series.value >= 0) & (converted_w < _MOST_W)  # nothing draws less than nothing
-    clock_ns = series.monotonic_ns if series.monotonic_ns is not None else series.utc_ns
-    ticks_ns, power_w = clock_ns[known], converted_w[known]
-    if ticks_ns.size == 0:
-        empty = np.zeros(0)
-        return _Line(empty, empty, empty > 0, 0, int((~known).sum()), 0, 0)
-    steps_s = np.diff(ticks_ns) / NANOSECOND_PER_SECOND
-    backwards = steps_s < 0
-    forward = steps_s[steps_s > 0]
-    steps_s[backwards] = float(np.median(forward)) if forward.size else 0.0
-    time_s = np.concatenate([np.zeros(1), np.cumsum(steps_s)])
-    return _Line(
-        time_s=time_s,
-        power_w=power_w,
-        skips_missing=np.diff(np.flatnonzero(known)) > 1,
-        origin_ns=int(series.utc_ns[known][0]),
-        n_missing=int((~known).sum()),
-        n_repeated=int((steps_s == 0).sum()),
-        n_backwards=int(backwards.sum()),
-    )
+def _blinded(line: _Line) -> _Line:
+    """The line with no reading left: as if the device had not been measured."""
+    empty = np.zeros(0)
+    return replace(line, time_s=empty, power_w=empty, skips_missing=empty > 0)
 
 
 def _edges(line: _Line, window: RunWindow | None) -> tuple[float, float]:
@@ -260,23 +391,23 @@ def _find_gaps(
     floor_w = float(line.power_w.min()) if line.power_w.size else 0.0
     ceiling_w = None if limit_w is None else max(limit_w, float(line.power_w.max(initial=0.0)))
     stretches = [
-        (float(pieces.begin_s[i]), float(pieces.covered_s[i]))
+        (float(pieces.begin_s[i]), float(pieces.covered_s[i]), floor_w)
         for i in np.flatnonzero(is_gap & (pieces.covered_s > 0))
     ]
     if line.time_s.size:
         first_s = min(max(float(line.time_s[0]), start_s), stop_s)
         last_s = max(min(float(line.time_s[-1]), stop_s), start_s)
-        stretches += [(start_s, first_s - start_s), (last_s, stop_s - last_s)]
+        stretches += [(start_s, first_s - start_s, 0.0), (last_s, stop_s - last_s, 0.0)]
     else:
-        stretches.append((start_s, stop_s - start_s))
+        stretches.append((start_s, stop_s - start_s, 0.0))
     return tuple(
         Gap(
             device=device,
             start_utc_ns=max(0, line.origin_ns + round(begin_s * NANOSECOND_PER_SECOND)),
             duration_s=length_s,
-            low_j=floor_w * length_s,
+            low_j=least_w * length_s,
             high_j=None if ceiling_w is None else ceiling_w * length_s,
         )
-        for begin_s, length_s in sorted(stretches)
+        for begin_s, length_s, least_w in sorted(stretches)
         if length_s > 0
     )

@@ -7,8 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from flopwitness.measure.energy import integrate_power, usual_period_s
-from flopwitness.measure.samples import RunWindow, Series
+from flopwitness.measure.energy import (
+    integrate_for_bound,
+    integrate_power,
+    recorded_stretch,
+    usual_period_s,
+)
+from flopwitness.measure.samples import Channel, RunWindow, Series
 
 MakeSeries = Callable[..., Series]
 MakeWindow = Callable[..., RunWindow]
@@ -92,6 +97,8 @@ def test_readings_that_start_late_and_end_early_leave_gaps(
     assert energy.coverage == pytest.approx(10 / 25)
     assert energy.high_j == 1_000 + 15 * 700
     assert energy.bridged_j == 0
+    assert [gap.low_j for gap in energy.gaps] == [0, 0]
+    assert energy.low_j == energy.shown_j == 1_000
 
 
 def test_a_run_without_a_stop_ends_with_the_readings(
@@ -157,14 +164,17 @@ def test_one_reading_measures_nothing(make_series: MakeSeries, make_window: Make
     assert (energy.shown_j, energy.claimed_s, energy.coverage) == (0, 0, 0)
     marked = integrate_power(make_series([400], time_s=[5]), window=make_window(0, 10), limit_w=700)
     assert marked.high_j == 7_000
-    assert marked.low_j == 4_000
+    assert marked.low_j == 0
     assert marked.coverage == 0
 
 
 def test_repeated_times_count_no_energy_twice(make_series: MakeSeries) -> None:
-    energy = integrate_power(make_series([100, 100, 500, 100], time_s=[0, 1, 1, 2]))
+    times = [*range(51), *range(50, 101)]
+    energy = integrate_power(make_series([100] * 51 + [500] + [100] * 50, time_s=times))
     assert energy.n_repeated == 1
-    assert energy.measured_j == pytest.approx(100 + 300)
+    assert energy.measured_j == pytest.approx(50 * 100 + 300 + 49 * 100)
+    assert not energy.is_mixed
+    assert not energy.is_clock_stuck
     still = integrate_power(make_series([100, 200, 300], time_s=[0, 0, 0]))
     assert (still.shown_j, still.n_repeated, still.claimed_s) == (0, 2, 0)
 
@@ -183,6 +193,7 @@ def test_a_clock_that_only_runs_backwards_measures_nothing(
         make_series([100] * 4, time_s=[3, 2, 1, 0]), window=make_window(0, 3), limit_w=700
     )
     assert energy.n_backwards == 3
+    assert energy.n_repeated == 0
     assert energy.covered_s == 0
     assert energy.high_j == 2_100
 
@@ -227,3 +238,127 @@ def test_the_usual_period_is_the_median_of_the_steps_forward() -> None:
     assert usual_period_s(np.array([0.0, 1.0, 2.0, 2.0, 10.0])) == 1
     assert math.isnan(usual_period_s(np.array([4.0])))
     assert math.isnan(usual_period_s(np.array([4.0, 4.0])))
+
+
+def _length_s(stretch: RunWindow) -> float:
+    assert stretch.stop_utc_ns is not None
+    return (stretch.stop_utc_ns - stretch.start_utc_ns) / 1e9
+
+
+@pytest.mark.parametrize(
+    "time_s",
+    [
+        [*range(100), *[99] * 900],  # the clock stops and never comes back
+        [*[0] * 900, *range(100)],
+        [*range(50), *[50] * 900, *range(50, 100)],
+        [i - i % 10 for i in range(1_000)],  # it moves on once in ten readings
+        [*range(900), *[899] * 100],
+    ],
+)
+@pytest.mark.parametrize("value", [100.0, math.nan])
+def test_a_clock_that_stands_still_hides_no_time(
+    make_series: MakeSeries, time_s: list[float], value: float
+) -> None:
+    series = make_series([value] * 1_000, time_s=time_s)
+    assert _length_s(recorded_stretch(series)) >= 999
+    energy = integrate_for_bound(series, window=recorded_stretch(series), limit_w=700)
+    assert energy.high_j is not None
+    assert energy.high_j >= 99_900
+
+
+def test_a_monotonic_clock_that_stands_still_hides_no_time(make_series: MakeSeries) -> None:
+    times = [*range(10), *[9] * 90]
+    series = make_series([100.0] * 100, time_s=times, monotonic_s=times)
+    assert _length_s(recorded_stretch(series)) >= 99
+
+
+def test_a_clock_that_stands_still_and_steps_back_hides_no_time(make_series: MakeSeries) -> None:
+    times = [*range(100), *[99] * 100, *range(100)]
+    assert _length_s(recorded_stretch(make_series([100.0] * 300, time_s=times))) >= 299
+
+
+def test_a_few_repeated_times_leave_the_length_as_it_stands(make_series: MakeSeries) -> None:
+    times = [*range(96), *[95] * 5]
+    series = make_series([100.0] * 101, time_s=times)
+    assert _length_s(recorded_stretch(series)) == 95
+    assert not integrate_power(series).is_clock_stuck
+    longer = make_series([100.0] * 102, time_s=[*times, 95])
+    assert _length_s(recorded_stretch(longer)) == 101
+    assert integrate_power(longer).is_clock_stuck
+
+
+def test_readings_at_one_instant_have_no_length(make_series: MakeSeries) -> None:
+    assert _length_s(recorded_stretch(make_series([1, 2, 3], time_s=[4, 4, 4]))) == 0
+    assert _length_s(recorded_stretch(make_series([1]))) == 0
+
+
+def test_six_power_supplies_in_one_log_are_no_measurement(make_series: MakeSeries) -> None:
+    """Each supply carries a sixth of the node; averaged they would show a sixth of its energy."""
+    times = [moment for moment in range(100) for _ in range(6)]
+    power_w = [1_000.0 + number for _ in range(100) for number in range(6)]
+    series = make_series(power_w, time_s=times)
+    energy = integrate_power(series, limit_w=10_000)
+    assert energy.is_mixed
+    assert (energy.shown_j, energy.low_j, energy.coverage) == (0, 0, 0)
+    assert energy.high_j == 99 * 10_000
+    assert energy.n_readings == 600
+    assert energy.peak_w == 1_005
+    assert integrate_power(series).high_j is None
+
+
+@pytest.mark.parametrize(("n_differing", "is_mixed"), [(4, False), (5, False), (6, True), (50, True)])
+def test_many_unlike_readings_at_one_time_are_several_sensors(
+    make_series: MakeSeries, n_differing: int, *, is_mixed: bool
+) -> None:
+    n_times = 100 - n_differing
+    times = [*range(n_times), *range(n_differing)]
+    series = make_series([400.0] * n_times + [410.0] * n_differing, time_s=times)
+    in_order = np.argsort(series.utc_ns, kind="stable")
+    ordered = replace(series, utc_ns=series.utc_ns[in_order], value=series.value[in_order])
+    assert integrate_power(ordered).is_mixed is is_mixed
+    assert integrate_power(replace(ordered, value=ordered.value * 0 + 400)).is_mixed is False
+
+
+def test_readings_at_the_dips_do_not_bound_the_peaks(
+    make_series: MakeSeries, make_window: MakeWindow
+) -> None:
+    """A prover who reads every 149 s, whenever the chips rest, must not bound what they did between."""
+    series = make_series([90] * 200, time_s=range(0, 200 * 149, 149))
+    shown, bound = integrate_power(series, limit_w=700), integrate_for_bound(series, limit_w=700)
+    assert shown.high_j == pytest.approx(199 * 149 * 90)
+    assert shown.coverage == 1
+    assert bound.high_j == pytest.approx(199 * 149 * 700)
+    assert integrate_for_bound(series).high_j is None
+    assert shown.is_slow
+    assert shown.period_s == 149
+    late = integrate_for_bound(series, window=make_window(298, 596), limit_w=700)
+    assert late.high_j == pytest.approx(298 * 700)
+
+
+@pytest.mark.parametrize(
+    ("channel", "step_s", "limit_counts"),
+    [
+        (Channel.POWER_W, 1, False),
+        (Channel.POWER_W, 10, False),
+        (Channel.POWER_W, 11, True),
+        (Channel.POWER_W, 60, True),
+        (Channel.POWER_AVERAGE_W, 60, False),
+        (Channel.POWER_AVERAGE_W, 150, False),
+        (Channel.POWER_AVERAGE_W, 151, True),
+    ],
+)
+def test_an_average_bounds_what_lies_before_it_and_an_instant_does_not(
+    make_series: MakeSeries, channel: Channel, step_s: int, *, limit_counts: bool
+) -> None:
+    series = make_series([90] * 50, time_s=range(0, 50 * step_s, step_s), channel=channel)
+    bound = integrate_for_bound(series, limit_w=700)
+    assert bound.high_j == pytest.approx(49 * step_s * (700 if limit_counts else 90))
+    assert bound.is_slow is limit_counts
+
+
+def test_one_long_step_among_short_ones_is_bounded_by_the_limit(make_series: MakeSeries) -> None:
+    series = make_series([90] * 11, time_s=[*range(0, 50, 5), 55])
+    assert integrate_for_bound(series, limit_w=700).high_j == pytest.approx(55 * 90)
+    longer = make_series([90] * 11, time_s=[*range(0, 50, 5), 57.2])
+    assert integrate_power(longer, limit_w=700).high_j == pytest.approx(57.2 * 90)
+    assert integrate_for_bound(longer, limit_w=700).high_j == pytest.approx(45 * 90 + 12.2 * 700)

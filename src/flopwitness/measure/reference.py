@@ -10,6 +10,7 @@ They are kept as a mean and a spread of logarithms per class of runs. The table 
 in docs/adr/0004. It is frozen in `reference.json`; its digest travels with every answer.
 """
 
+import functools
 import importlib.resources
 import math
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ __all__ = [
 
 SPEC: Final = "flopwitness/prior-reference/v1"
 _FEWEST_GROUPS: Final = 4
+_NORMAL_95: Final = 1.6448536269514722  # the 95 % quantile of the normal distribution
 _LARGEST_LOG: Final = 50.0  # e^50: no ratio of two machines comes near
 _NODE_SCOPES: Final = tuple(str(scope) for scope in Scope if scope.is_node)
 
@@ -72,6 +74,12 @@ class Quantity(StrEnum):
     MFU = "mfu"
 
 
+@functools.lru_cache(maxsize=1024)
+def _t_quantile(probability: float, freedom: int) -> float:
+    """Student's t quantile; a table of runs asks for the same few again and again."""
+    return float(stats.t.ppf(probability, freedom))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSpread:
     """A quantity over a class of runs, in natural logarithms.
@@ -95,7 +103,7 @@ class LogSpread:
             level: Nominal level, such as 0.9.
             extra_sd: Spread of log factors that the class does not hold, such as a node's overhead.
         """
-        quantile = float(stats.t.ppf((1 + level) / 2, self.n_groups - 1))
+        quantile = _t_quantile((1 + level) / 2, self.n_groups - 1)
         half = quantile * math.hypot(self.sd, extra_sd) * math.sqrt(1 + 1 / self.n_groups)
         return math.exp(self.mean - half), math.exp(self.mean + half)
 
@@ -141,7 +149,7 @@ class NodeShare:
     @property
     def log_sd(self) -> float:
         """The spread of its logarithm, read as a normal one."""
-        return math.log(self.high / self.low) / (2 * float(stats.norm.ppf(0.95)))
+        return math.log(self.high / self.low) / (2 * _NORMAL_95)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -179,6 +179,8 @@ class Trace:
         series: The channels.
         marks: Named events in the order of the recording.
         windows: The runs that the recording marks; none for a plain power log.
+        extent: From the first to the last event of its logs, whatever the events say, readings left out
+            (their series hold their times); its stop is never missing. None where there is no such event.
         declaration: What the recording declares; None where it declares nothing.
         skipped: The first lines that could not be read, at most 20.
         n_skipped: How many could not be read in all.
@@ -188,6 +190,7 @@ class Trace:
     series: tuple[Series, ...] = ()
     marks: tuple[Mark, ...] = ()
     windows: tuple[RunWindow, ...] = ()
+    extent: RunWindow | None = None
     declaration: Declaration | None = None
     skipped: tuple[Skipped, ...] = ()
     n_skipped: int = 0

@@ -106,6 +106,12 @@ def _describe(trace: Trace) -> dict[str, Any]:
             }
             for w in trace.windows
         ],
+        "extent": None
+        if trace.extent is None
+        else {
+            "start_utc_ns": str(trace.extent.start_utc_ns),
+            "stop_utc_ns": str(trace.extent.stop_utc_ns),
+        },
         "declaration": None
         if declared is None
         else {
@@ -212,6 +218,7 @@ def _rebuild(columns: dict[str, NDArray[Any]], notes: dict[str, Any], where: str
             )
             for w in notes["windows"]
         ),
+        extent=_rebuild_extent(notes.get("extent")),
         declaration=None if notes["declaration"] is None else _rebuild_declaration(notes["declaration"]),
         skipped=tuple(
             Skipped(where=str(s["where"]), expected=str(s["expected"]), found=str(s["found"]))
@@ -228,6 +235,16 @@ def _rebuild(columns: dict[str, NDArray[Any]], notes: dict[str, Any], where: str
             for p in notes["provenance"]
         ),
     )
+
+
+def _rebuild_extent(notes: dict[str, Any] | None) -> RunWindow | None:
+    """The time that the logs' events take; files written before it was kept have none."""
+    if notes is None:
+        return None
+    start_ns, stop_ns = _instant(notes["start_utc_ns"]), _instant(notes["stop_utc_ns"])
+    if stop_ns < start_ns:
+        raise ValueError(f"events from {start_ns} to {stop_ns}")
+    return RunWindow(start_utc_ns=start_ns, stop_utc_ns=stop_ns)
 
 
 def _instant(text: str) -> int:

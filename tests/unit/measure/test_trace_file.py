@@ -41,6 +41,7 @@ def trace(make_series: MakeSeries) -> Trace:
         ),
         marks=(Mark(name="power_measurement_start", utc_ns=2**62, where="a.txt:1"),),
         windows=(RunWindow(start_utc_ns=1, stop_utc_ns=None), RunWindow(start_utc_ns=9, stop_utc_ns=3)),
+        extent=RunWindow(start_utc_ns=1, stop_utc_ns=2**62),
         declaration=Declaration(benchmark="gpt3", nodes=4, chips=None, chip_name="H100"),
         skipped=(Skipped(where="a.txt:3", expected="JSON", found="\x1b[2J"),),
         n_skipped=7,
@@ -59,7 +60,7 @@ def _is_same(left: Trace, right: Trace) -> bool:
         assert (one.monotonic_ns is None) == (other.monotonic_ns is None)
         if one.monotonic_ns is not None and other.monotonic_ns is not None:
             np.testing.assert_array_equal(one.monotonic_ns, other.monotonic_ns)
-    names = ("marks", "windows", "declaration", "skipped", "n_skipped", "provenance")
+    names = ("marks", "windows", "extent", "declaration", "skipped", "n_skipped", "provenance")
     return all(getattr(left, name) == getattr(right, name) for name in names)
 
 
@@ -72,6 +73,16 @@ def test_what_goes_in_comes_back(trace: Trace) -> None:
 
 def test_an_empty_trace_comes_back() -> None:
     assert decode_trace(encode_trace(Trace()), where="x") == Trace()
+
+
+def test_a_file_from_before_extents_were_kept_has_none(trace: Trace) -> None:
+    notes = trace_file._describe(trace)
+    del notes["extent"]
+    frame, buffer = pl.read_parquet(io.BytesIO(encode_trace(trace))), io.BytesIO()
+    frame.write_parquet(buffer, metadata={"flopwitness": json.dumps(notes)})
+    decoded = decode_trace(buffer.getvalue(), where="x")
+    assert decoded.extent is None
+    assert decoded.windows == trace.windows
 
 
 @pytest.mark.parametrize("head", [b"", b"PAR", b"par1", b":::MLLOG {}"])
@@ -158,6 +169,11 @@ def test_untouched_notes_are_accepted(trace: Trace) -> None:
         _set("windows", 0, "start_utc_ns", value=str(2**64)),
         _set("windows", 0, "stop_utc_ns", value="soon"),
         _set("windows", 0, "stop_utc_ns", value={}),
+        _set("extent", value={"start_utc_ns": "9", "stop_utc_ns": "3"}),
+        _set("extent", value={"start_utc_ns": "9"}),
+        _set("extent", value=[]),
+        _set("extent", "stop_utc_ns", value=None),
+        _set("extent", "start_utc_ns", value="-1"),
         _set("marks", 0, "utc_ns", value=str(2**63)),
         _set("marks", value=5),
         _set("declaration", "nodes", value="64"),

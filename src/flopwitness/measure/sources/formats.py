@@ -19,7 +19,7 @@ from flopwitness.measure.samples import Channel, Declaration, Provenance, Scope,
 from flopwitness.measure.sources.containers import Member, natural_key, open_members
 from flopwitness.measure.sources.mllog import MARKER, SkipTally, excerpt
 from flopwitness.measure.sources.power_log import decode_power_log, scope_from_name
-from flopwitness.measure.sources.result_log import decode_result_log, merge_windows
+from flopwitness.measure.sources.result_log import decode_result_log, join_extents, merge_windows
 from flopwitness.measure.sources.system_json import SYSTEM_FIELDS, decode_system_json
 from flopwitness.measure.trace_file import decode_trace, is_trace_file
 
@@ -27,6 +27,7 @@ __all__ = ["FORMATS", "HEAD_BYTES", "Decode", "Format", "guess_format", "merge_t
 
 HEAD_BYTES: Final = 4 << 20
 _POWER_KEYS: Final = (b'"power_reading"', b'"interconnect_power_est"', b'"power_measurement_start"')
+_SKIPPED_IN_FOLDERS: Final = ("mlperf-power",)  # one node without a reading must not hide the others
 _COMPARED_FIELDS: Final = ("benchmark", "nodes", "chips")  # spellings of platform and chip differ by writer
 
 
@@ -90,8 +91,17 @@ def _decode_power(data: bytes, *, where: str, device: str, scope: Scope | None) 
     power = decode_power_log(data, where=where, device=device, scope=side)
     if b'"run_start"' not in data:
         return power
-    run = decode_result_log(data, where=where)  # one file may hold both; what it skips is counted once
-    return replace(power, windows=run.windows, declaration=run.declaration)
+    try:
+        run = decode_result_log(data, where=where)  # one file may hold both; what it skips is counted once
+    except DecodeError:
+        return power  # the name stands in no event that can be read
+    return replace(
+        power,
+        marks=(*power.marks, *run.marks),
+        windows=run.windows,
+        extent=run.extent,
+        declaration=run.declaration,
+    )
 
 
 def _decode_result(data: bytes, *, where: str, device: str, scope: Scope | None) -> Trace:
@@ -129,7 +139,8 @@ def read_evidence(paths: Sequence[Path], *, format: str | None = None, scope: Sc
 
     Returns:
         The merged trace. Devices are named after their files; two that would share name, scope and channel
-        carry folder names in front. Files of no known format in folders and archives are in `skipped`.
+        carry folder names in front. In folders and archives, files of no known format and power logs
+        without a reading are in `skipped`.
 
     Raises:
         InputError: Nothing was named, a file is missing, or no format has this name.
@@ -146,8 +157,9 @@ def read_evidence(paths: Sequence[Path], *, format: str | None = None, scope: Sc
 def merge_traces(traces: Iterable[Trace]) -> Trace:
     """One trace of several that describe one run.
 
-    Series, marks and provenance follow each other; windows of one run become one; of the declarations the
-    first word counts, and a later one that contradicts it is counted among what was skipped.
+    Series, marks and provenance follow each other; windows of one run become one; the extent goes from the
+    first to the last event of all; of the declarations the first word counts, and a later one that
+    contradicts it is counted among what was skipped.
     """
     traces = tuple(traces)
     skips = SkipTally()
@@ -157,6 +169,7 @@ def merge_traces(traces: Iterable[Trace]) -> Trace:
         series=tuple(series for trace in traces for series in trace.series),
         marks=tuple(mark for trace in traces for mark in trace.marks),
         windows=merge_windows(window for trace in traces for window in trace.windows),
+        extent=join_extents(trace.extent for trace in traces),
         declaration=_merge_declarations(traces, skips),
         skipped=skips.first,
         n_skipped=skips.count,
@@ -199,7 +212,7 @@ def _read_member(member: Member, *, format_name: str | None, scope: Scope | None
     try:
         trace = decode(member.data, where=member.where, device=device, scope=scope)
     except DecodeError as error:
-        if format_name is None or is_own:
+        if is_own or (format_name is None and name not in _SKIPPED_IN_FOLDERS):
             raise
         return _skipped(error.where or member.where, expected=error.expected, found=error.found)
     provenance = Provenance(

@@ -6,6 +6,8 @@ dropped: it comes back as `Skipped`, with its place. Two processes that write at
 into one line; both are read.
 """
 
+import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,12 +17,14 @@ import msgspec
 from flopwitness.foundation.encoding import JsonValue, decode_json
 from flopwitness.foundation.errors import DecodeError
 from flopwitness.foundation.units import NANOSECOND_PER_MILLISECOND
-from flopwitness.measure.samples import Skipped
+from flopwitness.measure.samples import RunWindow, Skipped
 
 __all__ = [
     "LONGEST_LINE_BYTES",
     "MARKER",
     "MOST_PER_LOG",
+    "TIMED_BY_SERIES",
+    "ExtentTally",
     "MllogEvent",
     "SkipTally",
     "decode_mllog",
@@ -31,8 +35,12 @@ __all__ = [
 MARKER: Final = b":::MLLOG"
 LONGEST_LINE_BYTES: Final = 1 << 20
 MOST_PER_LOG: Final = 10_000  # marks, devices or runs that one log may name
+TIMED_BY_SERIES: Final = ("power_reading", "interconnect_power_est")  # events whose times a series keeps
 _KEPT_SKIPS: Final = 20
 _EXCERPT_BYTES: Final = 80
+_VALUE: Final = re.compile(
+    rb'"value"\s*:\s*([-+]?(?:[0-9][0-9.eE+-]{0,400}|nan|inf(?:inity)?))', re.IGNORECASE
+)
 _LAST_MS: Final = 9_223_372_036_000  # nanoseconds must fit in int64: the year 2262
 
 
@@ -82,6 +90,27 @@ class SkipTally:
     def count(self) -> int:
         """How many in all."""
         return self._count
+
+
+class ExtentTally:
+    """The first and the last instant of what was read, in bounded memory."""
+
+    def __init__(self) -> None:
+        self._extent: RunWindow | None = None
+
+    def add(self, event: MllogEvent) -> None:
+        """Stretch the time to one more event, unless it is a reading, whose time its series keeps."""
+        if event.key in TIMED_BY_SERIES:
+            return
+        known = self._extent
+        first_ns = event.time_ns if known is None else min(known.start_utc_ns, event.time_ns)
+        last_ns = event.time_ns if known is None else max(known.stop_utc_ns or 0, event.time_ns)
+        self._extent = RunWindow(start_utc_ns=first_ns, stop_utc_ns=last_ns)
+
+    @property
+    def extent(self) -> RunWindow | None:
+        """From the first to the last; None where nothing was read."""
+        return self._extent
 
 
 class _Record(msgspec.Struct):
@@ -153,9 +182,9 @@ def _event(text: bytes, *, line: int) -> MllogEvent | str:
         if _may_repeat_names(text):
             decode_json(text.strip())
     except msgspec.ValidationError:
-        return "`key` as text, `time_ms` as a number, and no number beyond a double"
+        return _not_finite(text) or "`key` as text, `time_ms` as a number, and no number beyond a double"
     except (msgspec.MsgspecError, DecodeError, UnicodeDecodeError, RecursionError):
-        return "one strict JSON object after :::MLLOG"
+        return _not_finite(text) or "one strict JSON object after :::MLLOG"
     if not 0 <= record.time_ms <= _LAST_MS:
         return "`time_ms` between 1970 and 2262"
     return MllogEvent(
@@ -166,6 +195,16 @@ def _event(text: bytes, *, line: int) -> MllogEvent | str:
         metadata=record.metadata if isinstance(record.metadata, dict) else {},
         line=line,
     )
+
+
+def _not_finite(text: bytes) -> str:
+    """What should have stood in place of a value that is NaN, infinite or beyond a double; "" otherwise."""
+    found = _VALUE.search(text)
+    try:
+        is_finite = found is None or math.isfinite(float(found[1]))
+    except ValueError:
+        return ""
+    return "" if found is None or is_finite else f"a finite value, not {excerpt(found[1])}"
 
 
 def _may_repeat_names(text: bytes) -> bool:

@@ -17,6 +17,8 @@ from flopwitness.foundation.errors import DecodeError
 from flopwitness.measure.samples import Channel, Mark, Scope, Series, Skipped, Trace
 from flopwitness.measure.sources.mllog import (
     MOST_PER_LOG,
+    TIMED_BY_SERIES,
+    ExtentTally,
     MllogEvent,
     SkipTally,
     decode_mllog,
@@ -26,8 +28,7 @@ from flopwitness.measure.sources.mllog import (
 
 __all__ = ["decode_power_log", "scope_from_name"]
 
-_READING: Final = "power_reading"
-_SWITCH_ESTIMATE: Final = "interconnect_power_est"
+_READING, _SWITCH_ESTIMATE = TIMED_BY_SERIES
 _CONVERSION: Final = "conversion_eff"
 _MARKS: Final = ("power_measurement_start", "power_measurement_stop")
 _LONGEST_NAME: Final = 200
@@ -46,7 +47,8 @@ def decode_power_log(data: bytes, *, where: str, device: str, scope: Scope) -> T
         scope: What the readings cover. Switch estimates always have `Scope.SWITCH`.
 
     Returns:
-        One series [W] per node in the order of the log, then one per switch, marked as an estimate.
+        One series [W] per node in the order of the log, then one per switch, marked as an estimate. The
+        extent holds the times of events that are none of a power log's own.
 
     Raises:
         DecodeError: No reading and no switch estimate is in it.
@@ -99,6 +101,7 @@ class _PowerLog:
         self._conversion: float | None = None
         self._skips = SkipTally()
         self._other_events = 0
+        self._times = ExtentTally()
 
     def take(self, event: MllogEvent | Skipped) -> None:
         if isinstance(event, Skipped):
@@ -113,6 +116,7 @@ class _PowerLog:
             self._take_mark(event)
         else:
             self._other_events += 1
+            self._times.add(event)
 
     def trace(self, *, device: str, scope: Scope) -> Trace:
         if not self._nodes and not self._switches:
@@ -136,6 +140,7 @@ class _PowerLog:
         return Trace(
             series=tuple(series),
             marks=tuple(self._marks),
+            extent=self._times.extent,
             skipped=self._skips.first,
             n_skipped=self._skips.count,
         )
@@ -174,7 +179,11 @@ class _PowerLog:
         n_events = self._other_events + len(self._marks)
         if not n_events and not self._skips.count:
             return "no :::MLLOG line"
-        return f"{n_events} other events and {self._skips.count} unreadable lines"
+        found = f"{n_events} other events and {self._skips.count} unreadable lines"
+        if not self._skips.count:
+            return found
+        first = self._skips.first[0]
+        return f"{found}; the first, at {first.where}, should hold {first.expected}"
 
 
 def _power_w(value: JsonValue) -> float:

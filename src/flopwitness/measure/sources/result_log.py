@@ -12,9 +12,10 @@ from typing import Final
 from flopwitness.foundation.encoding import JsonValue, decode_json
 from flopwitness.foundation.errors import DecodeError
 from flopwitness.foundation.units import NANOSECOND_PER_SECOND
-from flopwitness.measure.samples import Declaration, RunWindow, Skipped, Trace
+from flopwitness.measure.samples import Declaration, Mark, RunWindow, Skipped, Trace
 from flopwitness.measure.sources.mllog import (
     MOST_PER_LOG,
+    ExtentTally,
     MllogEvent,
     SkipTally,
     decode_mllog,
@@ -22,7 +23,7 @@ from flopwitness.measure.sources.mllog import (
 )
 from flopwitness.measure.sources.system_json import SYSTEM_FIELDS, declare_system
 
-__all__ = ["SAME_RUN_NS", "decode_result_log", "merge_windows"]
+__all__ = ["SAME_RUN_NS", "decode_result_log", "join_extents", "merge_windows"]
 
 SAME_RUN_NS: Final = 60 * NANOSECOND_PER_SECOND  # ranks of one run report within this span
 _SYSTEM_MARKER: Final = b":::SYSJSON"
@@ -38,7 +39,9 @@ def decode_result_log(data: bytes, *, where: str) -> Trace:
         where: The log's name, for errors and skipped lines.
 
     Returns:
-        A trace without series. A run without `run_stop` has no stop; a stop before its start is kept.
+        A trace without series. A run without `run_stop` has no stop; a stop before its start is kept. Of
+        several stops the latest counts, and one more than a minute from those before it is a mark too.
+        The extent holds the times of all events, of whatever name.
 
     Raises:
         DecodeError: It marks no run and declares nothing.
@@ -68,6 +71,17 @@ def merge_windows(windows: Iterable[RunWindow]) -> tuple[RunWindow, ...]:
     return tuple(merged)
 
 
+def join_extents(extents: Iterable[RunWindow | None]) -> RunWindow | None:
+    """From the first to the last instant of all; None where there is none."""
+    known = [extent for extent in extents if extent is not None]
+    if not known:
+        return None
+    return RunWindow(
+        start_utc_ns=min(extent.start_utc_ns for extent in known),
+        stop_utc_ns=max(extent.stop_utc_ns or extent.start_utc_ns for extent in known),
+    )
+
+
 def _is_same_run(first: RunWindow, second: RunWindow) -> bool:
     if abs(second.start_utc_ns - first.start_utc_ns) > SAME_RUN_NS:
         return False
@@ -93,6 +107,8 @@ class _ResultLog:
     def __init__(self, where: str) -> None:
         self._where = where
         self._windows: list[RunWindow] = []
+        self._stops: list[Mark] = []
+        self._times = ExtentTally()
         self._benchmark = ""
         self._platform = ""
         self._system: dict[str, JsonValue] = {}
@@ -104,6 +120,7 @@ class _ResultLog:
             self._skips.add_all((event,), count=1)
             return
         self._n_events += 1
+        self._times.add(event)
         if event.key == "run_start":
             self._take_start(event)
         elif event.key == "run_stop":
@@ -140,7 +157,9 @@ class _ResultLog:
                 found=f"{self._n_events} other events and {self._skips.count} unreadable lines",
             )
         return Trace(
+            marks=tuple(self._stops),
             windows=tuple(self._windows),
+            extent=self._times.extent,
             declaration=None if declaration == Declaration() else declaration,
             skipped=self._skips.first,
             n_skipped=self._skips.count,
@@ -157,17 +176,25 @@ class _ResultLog:
 
     def _take_stop(self, event: MllogEvent) -> None:
         last = self._windows[-1] if self._windows else None
-        if last is None or (
-            last.stop_utc_ns is not None and abs(event.time_ns - last.stop_utc_ns) > SAME_RUN_NS
-        ):
+        if last is None:
             self._skip(event, expected="a `run_start` before it")
             return
+        if last.stop_utc_ns is not None and abs(event.time_ns - last.stop_utc_ns) > SAME_RUN_NS:
+            self._mark_stop(event)
         stop = RunWindow(
             start_utc_ns=last.start_utc_ns,
             stop_utc_ns=event.time_ns,
             status=_text(event.metadata.get("status")),
         )
         self._windows[-1] = _joined(last, stop)
+
+    def _mark_stop(self, event: MllogEvent) -> None:
+        """Keep a further stop of a run that has one, so that it can be told."""
+        if len(self._stops) >= MOST_PER_LOG:
+            self._skip(event, expected=f"at most {MOST_PER_LOG} stops in one log")
+            return
+        place = f"{self._where}:{event.line}"
+        self._stops.append(Mark(name=event.key, utc_ns=event.time_ns, where=place))
 
     def _take_system(self, fields: dict[str, JsonValue], *, line: int) -> None:
         """Keep what is declared first, where it can be read at all."""

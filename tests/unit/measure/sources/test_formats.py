@@ -141,10 +141,39 @@ def test_an_archive_in_which_nothing_is_a_log_is_an_error(tmp_path: Path) -> Non
             read_evidence([tmp_path / name])
 
 
-def test_a_log_that_cannot_be_read_is_an_error_even_in_a_folder(tmp_path: Path) -> None:
-    root = _put(tmp_path / "run", node_1=_power(1), node_2=_line("power_measurement_start").encode())
-    with pytest.raises(DecodeError, match=r"node_2\.txt:1: a power log without a reading"):
-        read_evidence([root])
+NAN = b':::MLLOG {"time_ms": 1000, "key": "power_reading", "value": NaN}\n' * 3
+TOO_HIGH = NAN.replace(b"NaN", b"1e999")
+
+
+@pytest.mark.parametrize("data", [NAN, TOO_HIGH, _line("power_measurement_start").encode()])
+def test_one_node_without_a_reading_does_not_hide_the_others(tmp_path: Path, data: bytes) -> None:
+    root = _put(tmp_path / "run", node_1=_power(1), node_2=data)
+    trace = read_evidence([root])
+    assert [series.device for series in trace.series] == ["node_1"]
+    assert (len(trace.provenance), trace.n_skipped) == (1, 1)
+    assert trace.skipped[0].where == f"{root}/node_2.txt:1"
+    assert "power_reading" in trace.skipped[0].expected
+
+
+@pytest.mark.parametrize(
+    ("data", "found"), [(NAN, "finite value, not NaN"), (TOO_HIGH, "finite value, not 1e999")]
+)
+def test_the_users_own_file_without_a_reading_is_refused_with_the_reason(
+    tmp_path: Path, data: bytes, found: str
+) -> None:
+    root = _put(tmp_path / "run", node_1=_power(1), node_2=data)
+    with pytest.raises(DecodeError, match=r"node_2\.txt:1: a power log without a reading") as caught:
+        read_evidence([root / "node_1.txt", root / "node_2.txt"])
+    assert caught.value.found.endswith(f"should hold a {found}")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [SYSTEM.replace(b'"2"', b'"two"'), _line("cache_clear").encode(), b"PAR1 and no more"],
+)
+def test_another_log_that_cannot_be_read_is_an_error_even_in_a_folder(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(DecodeError, match=r"other\.txt"):
+        read_evidence([_put(tmp_path / "run", node_1=_power(1), other=data)])
 
 
 @pytest.mark.parametrize("paths", [[], [Path("none.txt")]])
@@ -266,6 +295,35 @@ def test_windows_of_one_run_become_one() -> None:
     windows = [RunWindow(start_utc_ns=start, stop_utc_ns=10**12) for start in (5, 0)]
     merged = merge_traces([Trace(windows=(window,)) for window in windows])
     assert merged.windows == (RunWindow(start_utc_ns=0, stop_utc_ns=10**12),)
+
+
+def test_extents_of_several_logs_become_one(tmp_path: Path) -> None:
+    late = (_line("run_start", at_s=2) + _line("eval_stop", at_s=77)).encode()
+    trace = read_evidence([_put(tmp_path / "run", node_1=_power(1), r=RESULT, late=late)])
+    assert trace.extent == RunWindow(start_utc_ns=0, stop_utc_ns=77 * 10**9)
+
+
+@pytest.mark.parametrize("start", ["", _line("run_start", at_s=1)])
+def test_a_file_of_readings_keeps_the_time_of_its_other_events(tmp_path: Path, start: str) -> None:
+    """Without `run_start` as well: no event may be lost because of the company that it keeps."""
+    data = _power(1) + (start + _line("run_stop", at_s=5) + _line("eval_stop", at_s=90)).encode()
+    extent = read_evidence([_put(tmp_path / "run", both=data) / "both.txt"]).extent
+    assert extent is not None
+    assert extent.stop_utc_ns == 90 * 10**9
+
+
+def test_a_second_stop_beside_readings_is_a_mark(tmp_path: Path) -> None:
+    stops = _line("run_stop", at_s=5) + _line("run_stop", at_s=500)
+    data = _power(1) + (_line("run_start", at_s=1) + stops).encode()
+    trace = read_evidence([_put(tmp_path / "run", both=data) / "both.txt"])
+    assert [mark.name for mark in trace.marks] == ["run_stop"]
+    assert trace.windows == (RunWindow(start_utc_ns=10**9, stop_utc_ns=500 * 10**9),)
+
+
+def test_the_name_of_a_run_in_no_event_does_not_hide_the_readings(tmp_path: Path) -> None:
+    data = _power(1, 2) + b'# the "run_start" was lost\n'
+    trace = read_evidence([_put(tmp_path / "run", both=data) / "both.txt"])
+    assert (len(trace.series), trace.windows) == (1, ())
 
 
 def test_a_file_that_holds_readings_and_the_run_gives_both(tmp_path: Path) -> None:

@@ -2,9 +2,10 @@
 
 import pytest
 
-from flopwitness.measure.samples import Skipped
+from flopwitness.measure.samples import RunWindow, Skipped
 from flopwitness.measure.sources.mllog import (
     LONGEST_LINE_BYTES,
+    ExtentTally,
     MllogEvent,
     SkipTally,
     decode_mllog,
@@ -85,6 +86,26 @@ def test_a_second_event_survives_a_torn_first_one() -> None:
     assert isinstance(second, MllogEvent)
 
 
+@pytest.mark.parametrize("value", ["NaN", "-NaN", "nan", "Infinity", "-inf", "1e999", "-1e400"])
+def test_a_value_that_is_no_finite_number_is_told_as_such(value: str) -> None:
+    skipped = _skipped(f':::MLLOG {{"time_ms":1,"key":"k","value": {value}}}'.encode())
+    assert skipped.expected.startswith(f"a finite value, not {value}")
+
+
+@pytest.mark.parametrize("value", ["nothing", "1-2", "1e", "1e9 9", "'NaN'"])
+def test_a_value_that_is_no_number_at_all_is_broken_json(value: str) -> None:
+    skipped = _skipped(f':::MLLOG {{"time_ms":1,"key":"k","value":{value}}}'.encode())
+    assert skipped.expected == "one strict JSON object after :::MLLOG"
+
+
+def test_the_extent_goes_from_the_first_to_the_last_whatever_the_order() -> None:
+    times = ExtentTally()
+    assert times.extent is None
+    for time_ms, key in ((5, "a"), (3, "b"), (9, "c"), (4, "d"), (1, "power_reading")):
+        times.add(_event(f':::MLLOG {{"time_ms":{time_ms},"key":"{key}"}}'.encode()))
+    assert times.extent == RunWindow(start_utc_ns=3_000_000, stop_utc_ns=9_000_000)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -92,7 +113,6 @@ def test_a_second_event_survives_a_torn_first_one() -> None:
         b"{",
         b'{"time_ms":1,"key":"k"',
         b'{"time_ms":1,"key":"k"} and more',
-        b'{"time_ms":1,"key":"k","value":NaN}',
         b'{"time_ms":1,"key":"k","value":"\xff"}',
         b'{"time_ms":1,"key":"k","value":"\\ud800"}',
         b'{"time_ms":1,"key":"k","value":' + b"[" * 100_000 + b"}",
@@ -115,7 +135,6 @@ def test_broken_json_is_skipped_with_its_place(text: bytes) -> None:
         b'{"time_ms":true,"key":"k"}',
         b'{"time_ms":1,"key":7}',
         b'{"time_ms":1e999,"key":"k"}',
-        b'{"time_ms":1,"key":"k","value":1e999}',
         b"[1]",
         b"7",
     ],

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from flopwitness.foundation.errors import DecodeError
-from flopwitness.measure.samples import Channel, Scope, Trace
+from flopwitness.measure.samples import Channel, RunWindow, Scope, Trace
 from flopwitness.measure.sources import power_log
 from flopwitness.measure.sources.power_log import decode_power_log, scope_from_name
+
+STRICT = "one strict JSON object after :::MLLOG"
 
 
 def _line(key: str, value: object, *, time_ms: int = 1_000, metadata: object = "") -> str:
@@ -55,6 +57,18 @@ def test_what_is_no_power_is_missing_and_counted_never_zero(value: object) -> No
     assert trace.n_skipped == 1
     assert trace.skipped[0].where == "n.txt:2"
     assert "power" in trace.skipped[0].expected
+
+
+def test_events_of_other_logs_give_an_extent_and_readings_none() -> None:
+    own = [
+        _line("power_measurement_start", None, time_ms=1),
+        _line("power_reading", 5, time_ms=2),
+        _line("interconnect_power_est", 5, time_ms=3),
+        _line("conversion_eff", 0.9, time_ms=4),
+    ]
+    assert _decode(*own).extent is None
+    others = [_line("run_stop", None, time_ms=7_000), _line("eval_stop", None, time_ms=5_000)]
+    assert _decode(*own, *others).extent == RunWindow(start_utc_ns=5 * 10**9, stop_utc_ns=7 * 10**9)
 
 
 def test_a_power_of_zero_is_a_reading() -> None:
@@ -134,7 +148,10 @@ def test_several_hosts_in_one_log_are_several_nodes() -> None:
         (["nothing"], "no :::MLLOG line"),
         ([], "no :::MLLOG line"),
         ([_line("run_start", None)], "1 other events and 0 unreadable lines"),
-        ([_line("power_measurement_start", None), ":::MLLOG {"], "1 other events and 1 unreadable lines"),
+        (
+            [_line("power_measurement_start", None), ":::MLLOG {"],
+            f"1 other events and 1 unreadable lines; the first, at n.txt:2, should hold {STRICT}",
+        ),
         ([_line("conversion_eff", 0.9)], "0 other events"),
     ],
 )

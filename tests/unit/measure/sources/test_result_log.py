@@ -5,9 +5,9 @@ import json
 import pytest
 
 from flopwitness.foundation.errors import DecodeError
-from flopwitness.measure.samples import Declaration, RunWindow, Trace
+from flopwitness.measure.samples import Declaration, Mark, RunWindow, Trace
 from flopwitness.measure.sources import result_log
-from flopwitness.measure.sources.result_log import decode_result_log, merge_windows
+from flopwitness.measure.sources.result_log import decode_result_log, join_extents, merge_windows
 
 _S = 10**9
 
@@ -56,6 +56,79 @@ def test_ranks_of_one_run_collapse_to_the_earliest_start_and_the_latest_stop() -
     assert trace.n_skipped == 0
 
 
+@pytest.mark.parametrize("stops_s", [(60, 1_700), (1_700, 60), (60, 900, 1_700), (1_700, 60, 61)])
+def test_an_early_stop_does_not_end_a_run(stops_s: tuple[int, ...]) -> None:
+    """A prover who puts a stop before the true one, or after it, does not shorten the run."""
+    trace = _decode(_line("run_start"), *(_line("run_stop", at_s=stop_s) for stop_s in stops_s))
+    assert trace.windows == (_window(0, 1_700),)
+    assert trace.n_skipped == 0
+    assert trace.marks[0] == Mark(name="run_stop", utc_ns=stops_s[1] * _S, where="r.txt:3")
+
+
+def test_a_stop_of_another_rank_is_no_second_stop() -> None:
+    trace = _decode(_line("run_start"), *(_line("run_stop", at_s=100 + 50 * rank) for rank in range(4)))
+    assert trace.windows == (_window(0, 250),)
+    assert trace.marks == ()
+
+
+def test_more_stops_than_a_log_may_hold_are_counted_and_still_extend_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(result_log, "MOST_PER_LOG", 1)
+    trace = _decode(_line("run_start"), *(_line("run_stop", at_s=1_000 * number) for number in range(1, 5)))
+    assert trace.windows == (_window(0, 4_000),)
+    assert (len(trace.marks), trace.n_skipped) == (1, 2)
+
+
+def test_the_extent_holds_every_event_of_whatever_name() -> None:
+    trace = _decode(
+        _line("cache_clear", at_s=5),
+        _line("run_start", at_s=10),
+        _line("run_stop", at_s=70),
+        _line("eval_accuracy", 0.9, at_s=1_700),
+        _line("nobody knows", at_s=1_600),
+    )
+    assert trace.windows == (_window(10, 70),)
+    assert trace.extent == _window(5, 1_700)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ':::MLLOG {"time_ms": 9000000, "key": ',
+        ':::MLLOG {"time_ms": -1, "key": "a"}',
+        "9000 seconds later",
+        _line("power_reading", 7_000, at_s=9_000),
+        _line("interconnect_power_est", 7_000, at_s=9_000),
+    ],
+)
+def test_the_extent_holds_no_unreadable_line_and_no_reading(line: str) -> None:
+    """A reading's time stands in its series; a switch estimate is often stamped years off."""
+    assert _decode(_line("run_start", at_s=10), line).extent == _window(10, 10)
+
+
+def test_a_log_that_only_declares_has_an_extent() -> None:
+    trace = _decode(_line("submission_benchmark", "b", at_s=3), _line("x", at_s=2))
+    assert (trace.windows, trace.extent) == ((), _window(2, 3))
+    assert _decode(':::SYSJSON {"number_of_nodes":"2"}').extent is None
+
+
+@pytest.mark.parametrize(
+    ("extents", "joined"),
+    [
+        ([], None),
+        ([None, None], None),
+        ([_window(3, 9), None, _window(1, 4)], _window(1, 9)),
+        ([_window(1, 2), _window(50, 60)], _window(1, 60)),
+        ([_window(0, 100), _window(40, 50)], _window(0, 100)),
+    ],
+)
+def test_extents_join_from_the_first_to_the_last(
+    extents: list[RunWindow | None], joined: RunWindow | None
+) -> None:
+    assert join_extents(extents) == joined
+
+
 def test_several_runs_in_a_file_are_several_windows() -> None:
     trace = _decode(
         _line("run_start", at_s=0),
@@ -71,7 +144,7 @@ def test_several_runs_in_a_file_are_several_windows() -> None:
     "lines",
     [
         [_line("submission_benchmark", "b"), _line("run_stop", at_s=5)],
-        [_line("run_start"), _line("run_stop", at_s=100), _line("run_stop", at_s=161)],
+        [_line("submission_benchmark", "b"), _line("cache_clear", at_s=900), _line("run_stop", at_s=5)],
     ],
 )
 def test_a_stop_without_its_start_is_counted(lines: list[str]) -> None:

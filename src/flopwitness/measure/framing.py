@@ -4,12 +4,14 @@ Logs of one run overlap, disagree and run past each other. What is chosen here i
 """
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 from flopwitness.catalogue.chips import Chip
-from flopwitness.foundation.units import NANOSECOND_PER_SECOND, SECOND_PER_HOUR
+from flopwitness.foundation.clock import utc_year
+from flopwitness.foundation.units import NANOSECOND_PER_SECOND, SECOND_PER_HOUR, format_duration
 from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.measure.energy import recorded_stretch
 from flopwitness.measure.quality import power_series
@@ -18,9 +20,11 @@ from flopwitness.measure.samples import Channel, RunWindow, Scope, Series, Trace
 __all__ = [
     "CHIPS_IN_A_NODE",
     "CONVERSION_RANGE",
+    "assess_clock",
     "believe_conversion",
     "choose_power",
     "choose_window",
+    "claimed_stretches",
     "covers_limits",
     "device_limit_w",
     "expected_devices",
@@ -44,6 +48,9 @@ _DAY_NS: Final = 86_400 * NANOSECOND_PER_SECOND
 _NODE_OVER_CHIPS: Final = 2.5  # no server on record draws more than twice its accelerators' limit
 _BOARD_OVER_CHIP: Final = 1.5  # boards whose limit can be raised go to 1.4
 CHIPS_IN_A_NODE: Final = 8  # where the catalogue names no server: what most of them hold
+_LATE_S: Final = 60.0  # within it a log is closed after its run
+_FIRST_NS: Final = 1_262_304_000 * NANOSECOND_PER_SECOND  # 2010: no log format that is read here is older
+_LAST_NS: Final = 4_102_444_800 * NANOSECOND_PER_SECOND  # 2100
 _LONGEST_RUN_S: Final = 100 * 365 * 24 * SECOND_PER_HOUR
 
 
@@ -78,13 +85,14 @@ def believe_conversion(series: Series) -> Series:
 
 def choose_window(trace: Trace, series: Sequence[Series], findings: list[Finding]) -> RunWindow | None:
     """The run that the readings fall into; None where no log marks one that can be used."""
+    findings += _assess_stops(trace)
     usable = [window for window in trace.windows if length_s(window) is None or (length_s(window) or 0) > 0]
     if len(usable) < len(trace.windows):
         findings.append(
             Finding(
                 code="run-reversed",
                 severity=Severity.CONTRADICTION,
-                message="the log marks a run that stops before it starts; its marks are not used",
+                message="the log marks a run that does not stop after it starts; its marks are not used",
             )
         )
     usable = [window for window in usable if (length_s(window) or 0) <= _LONGEST_RUN_S]
@@ -115,6 +123,83 @@ def choose_window(trace: Trace, series: Sequence[Series], findings: list[Finding
     return best
 
 
+def _assess_stops(trace: Trace) -> list[Finding]:
+    """Stops that a log marks beside the last one, and events that come long after it."""
+    findings = []
+    more = [mark for mark in trace.marks if mark.name == "run_stop"]
+    if more:
+        findings.append(
+            Finding(
+                code="stops-several",
+                severity=Severity.WARNING,
+                message=(
+                    "the log marks more than one stop of the same run, a minute or more apart; the latest "
+                    "counts"
+                ),
+                where=more[0].where,
+                count=len(more),
+            )
+        )
+    stops_ns = [window.stop_utc_ns for window in trace.windows if window.stop_utc_ns is not None]
+    if trace.extent is None or trace.extent.stop_utc_ns is None or not stops_ns:
+        return findings
+    late_s = (trace.extent.stop_utc_ns - max(stops_ns)) / NANOSECOND_PER_SECOND
+    if late_s > _LATE_S:
+        findings.append(
+            Finding(
+                code="events-after-stop",
+                severity=Severity.WARNING,
+                message=(
+                    f"the result log goes on for {format_duration(late_s)} after the last stop that it "
+                    "marks; the estimate is for the marked run, the bound covers at least the "
+                    f"{format_duration(length_s(trace.extent) or 0.0)} from the log's first event to its last"
+                ),
+                expected=f"at most {format_duration(_LATE_S)}",
+                found=format_duration(late_s),
+            )
+        )
+    return findings
+
+
+def assess_clock(trace: Trace) -> list[Finding]:
+    """Instants that no clock of such a recording shows.
+
+    A time before its time comes from a clock that was never set, or from a unit taken for another, and then
+    lengths are as wrong as dates: seconds in place of milliseconds make a month of 43 minutes. A time far
+    ahead can only make the recording longer. A switch's estimate is not looked at; its date is told apart.
+    """
+    early = [utc_ns for utc_ns in _instants(trace) if utc_ns < _FIRST_NS]
+    late = [utc_ns for utc_ns in _instants(trace) if utc_ns >= _LAST_NS]
+    messages = []
+    if early:
+        messages.append(
+            f"the recording holds times stamped {utc_year(max(0, min(early)))}: seconds in place of "
+            "milliseconds? No length can be trusted, so neither time nor energy bounds the run"
+        )
+    if late:
+        messages.append("the recording holds times after the year 2099; the bound covers all of that time")
+    return [
+        Finding(
+            code="clock-implausible",
+            severity=Severity.WARNING,
+            message=message,
+            expected="times between 2010 and 2099",
+        )
+        for message in messages
+    ]
+
+
+def _instants(trace: Trace) -> Iterator[int]:
+    """The first and last time of everything that the trace holds, switches left out [ns since 1970]."""
+    for item in trace.series:
+        if len(item) and item.scope is not Scope.SWITCH:
+            yield from (int(item.utc_ns.min()), int(item.utc_ns.max()))
+    for window in (*trace.windows, *claimed_stretches(trace)):
+        yield window.start_utc_ns
+        if window.stop_utc_ns is not None:
+            yield window.stop_utc_ns
+
+
 def length_s(window: RunWindow | None) -> float | None:
     """The window's length [s]; None where there is no window, or no stop."""
     if window is None or window.stop_utc_ns is None:
@@ -132,11 +217,25 @@ def _overlap_ns(window: RunWindow, series: Sequence[Series]) -> int:
     return total
 
 
-def recorded_span(series: Sequence[Series], window: RunWindow | None) -> RunWindow | None:
-    """From the first to the last instant that the readings and the run's marks speak of.
+def claimed_stretches(trace: Trace) -> list[RunWindow]:
+    """What the logs take by their own words beside runs and readings.
+
+    The events of all result logs together, and the marks of each power log by itself.
+    """
+    by_log: dict[str, list[int]] = defaultdict(list)
+    for mark in trace.marks:
+        by_log[mark.where.rpartition(":")[0]].append(mark.utc_ns)
+    claims = [RunWindow(start_utc_ns=min(marks), stop_utc_ns=max(marks)) for marks in by_log.values()]
+    return claims if trace.extent is None else [trace.extent, *claims]
+
+
+def recorded_span(
+    series: Sequence[Series], window: RunWindow | None, claims: Sequence[RunWindow] = ()
+) -> RunWindow | None:
+    """From the first to the last instant that the readings and the run's marks speak of, and any claims.
 
     A device whose clock stands a day or more from the others', and from the run, does not stretch it; such
-    a device shows as uncovered. The marks only ever add to what the readings span by themselves.
+    a device shows as uncovered. The marks and claims only add to what the readings span by themselves.
     """
     stretches = [_ends(recorded_stretch(item)) for item in series]
     anchors_ns = [sorted(stretches)[len(stretches) // 2][0]] if stretches else []
@@ -147,6 +246,7 @@ def recorded_span(series: Sequence[Series], window: RunWindow | None) -> RunWind
         stretches.append((window.start_utc_ns, stop_ns))
     if not stretches:
         return None
+    stretches += map(_ends, claims)
     near = [(a, b) for a, b in stretches if any(_is_near(a, b, anchor_ns) for anchor_ns in anchors_ns)]
     return RunWindow(start_utc_ns=min(a for a, _ in near), stop_utc_ns=max(b for _, b in near))
 
@@ -162,11 +262,17 @@ def _ends(stretch: RunWindow) -> tuple[int, int]:
 def recorded_length_s(span: RunWindow | None, trace: Trace) -> float | None:
     """The longest time that anything recorded claims [s]: a bound must not trust the shorter of two marks.
 
-    The span, any one device's readings (values missing or not, of any channel), or all marked runs together,
-    whichever is longest. None where nothing has a length: a single reading says nothing about time.
+    The span, any one device's readings (values missing or not, of any channel), all marked runs together,
+    all events of the result logs, or a power log's marks, whichever is longest. None where nothing has a
+    length: a single reading says nothing about time; and None where a clock shows a time before its time.
     """
+    if any(utc_ns < _FIRST_NS for utc_ns in _instants(trace)):
+        return None
     recordings = [item for item in trace.series if len(item) and item.scope is not Scope.SWITCH]
-    lengths = [length_s(item) or 0.0 for item in (span, *map(recorded_stretch, recordings))]
+    lengths = [
+        length_s(item) or 0.0
+        for item in (span, *map(recorded_stretch, recordings), *claimed_stretches(trace))
+    ]
     longest_s = max(*lengths, _marked_s(trace.windows), 0.0)
     return longest_s if longest_s > 0 else None
 

@@ -19,9 +19,11 @@ from flopwitness.measure.energy import Energy, integrate_power
 from flopwitness.measure.estimators.prior import Observation, Prior, estimate_prior
 from flopwitness.measure.framing import (
     CONVERSION_RANGE,
+    assess_clock,
     believe_conversion,
     choose_power,
     choose_window,
+    claimed_stretches,
     covers_limits,
     device_limit_w,
     expected_devices,
@@ -156,10 +158,13 @@ def measure_trace(trace: Trace, question: Question, *, table: ReferenceTable) ->
     findings = quality.assess_reading(trace)
     scope, series = choose_power(trace, findings)
     window = choose_window(trace, series, findings)
-    span = recorded_span(series, window)
+    findings += assess_clock(trace)
+    in_run = window or recorded_span(series, window)
+    span = recorded_span(series, window, claimed_stretches(trace))
     recorded_s = recorded_length_s(span, trace)
-    duration_s = length_s(window) or length_s(span) or recorded_s
-    energy = _measure_energy(trace, series, scope, window, span, question) if series and duration_s else None
+    duration_s = length_s(window) or length_s(recorded_span(series, window)) or recorded_s
+    energy = _measure_energy(trace, series, scope, in_run, span, question) if series and duration_s else None
+    findings += quality.assess_marks(trace, window, energy.devices if energy is not None else ())
     if energy is not None:
         findings += _assess_energy(trace, series, energy, window, duration_s or 0.0, question)
     copies = quality.assess_copies(series)
@@ -354,7 +359,6 @@ def _assess_energy(
     findings = [quality.assess_scope(energy.scope)]
     findings += quality.assess_gaps(energy.devices)
     findings += quality.assess_times(energy.devices)
-    findings += quality.assess_marks(trace, window, energy.devices)
     findings += quality.assess_limits(series, energy.devices, limit_w=limit_w)
     findings += quality.assess_switches(quality.power_series(trace, [Scope.SWITCH]), window, duration_s)
     findings += quality.assess_declaration(trace.declaration, n_devices=len(series), scope=energy.scope)

@@ -211,7 +211,8 @@ def assess_marks(trace: Trace, window: RunWindow | None, energies: Sequence[Ener
                 code="run-unfinished",
                 severity=Severity.WARNING,
                 message=(
-                    "the log marks the start of the run and no stop; it is taken to end with the readings"
+                    "the log marks the start of the run and no stop; it is taken to end with what was "
+                    "recorded"
                 ),
             )
         )

@@ -1,14 +1,19 @@
 """Which readings, which run and which time: nothing that a prover writes makes any of it smaller."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from flopwitness.catalogue.chips import ChipCatalogue
+from flopwitness.foundation.clock import parse_utc
 from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.measure.framing import (
+    assess_clock,
     choose_power,
     choose_window,
+    claimed_stretches,
     covers_limits,
     device_limit_w,
     expected_devices,
@@ -17,7 +22,7 @@ from flopwitness.measure.framing import (
     recorded_length_s,
     recorded_span,
 )
-from flopwitness.measure.samples import Channel, Declaration, RunWindow, Scope, Series, Trace
+from flopwitness.measure.samples import Channel, Declaration, Mark, RunWindow, Scope, Series, Trace
 
 MakeSeries = Callable[..., Series]
 MakeWindow = Callable[..., RunWindow]
@@ -79,7 +84,54 @@ def test_a_run_that_stops_before_it_starts_is_a_contradiction(
 
 
 def test_a_run_of_no_length_is_not_used(make_series: MakeSeries, make_window: MakeWindow) -> None:
-    assert choose_window(Trace(windows=(make_window(5, 5),)), [make_series([1] * 100)], []) is None
+    findings: list[Finding] = []
+    window = make_window(5, 5)
+    assert choose_window(Trace(windows=(window,)), [make_series([1] * 100)], findings) is None
+    assert "does not stop after it starts" in findings[0].message
+
+
+def test_a_log_that_goes_on_after_the_stop_is_told(make_window: MakeWindow) -> None:
+    findings: list[Finding] = []
+    trace = Trace(windows=(make_window(0, 60, "success"),), extent=make_window(-5, 1_695))
+    assert choose_window(trace, [], findings) == make_window(0, 60, "success")
+    assert _codes(findings) == ["events-after-stop"]
+    assert findings[0].severity is Severity.WARNING
+    assert "27 min 15 s" in findings[0].message
+    assert "28 min 20 s" in findings[0].message
+
+
+@pytest.mark.parametrize(
+    ("windows_s", "extent_s"),
+    [
+        ([(0, 600)], (-400, 600)),
+        ([(0, 600)], (-400, 660)),  # a log is closed within the minute
+        ([(0, 600), (1_000, 2_000)], (-400, 2_060)),  # what follows the first run is the second
+        ([(0, None)], (-400, 9_000)),
+        ([], (0, 9_000)),
+        ([(0, 600)], None),
+    ],
+)
+def test_a_log_that_ends_with_its_last_run_is_not_told(
+    make_window: MakeWindow,
+    windows_s: list[tuple[float, float | None]],
+    extent_s: tuple[float, float] | None,
+) -> None:
+    findings: list[Finding] = []
+    windows = tuple(make_window(start, stop) for start, stop in windows_s)
+    extent = None if extent_s is None else make_window(*extent_s)
+    choose_window(Trace(windows=windows, extent=extent), [], findings)
+    assert "events-after-stop" not in _codes(findings)
+
+
+def test_a_second_stop_is_told(make_window: MakeWindow) -> None:
+    findings: list[Finding] = []
+    stops = tuple(Mark(name="run_stop", utc_ns=5, where=f"r.txt:{line}") for line in (7, 9))
+    choose_window(Trace(windows=(make_window(0, 60),), marks=stops), [], findings)
+    assert _codes(findings) == ["stops-several"]
+    assert (findings[0].where, findings[0].count) == ("r.txt:7", 2)
+    power = Mark(name="power_measurement_stop", utc_ns=5, where="n.txt:1")
+    choose_window(Trace(windows=(make_window(0, 60),), marks=(power,)), [], findings)
+    assert len(findings) == 1
 
 
 def test_a_run_of_centuries_is_not_measured(make_series: MakeSeries, make_window: MakeWindow) -> None:
@@ -122,6 +174,33 @@ def test_short_marks_do_not_shorten_the_span(make_series: MakeSeries, make_windo
     assert recorded_span([make_series([1] * 101)], make_window(50, 51)) == make_window(0, 100)
 
 
+def test_what_a_log_claims_beside_its_run_is_in_the_span(
+    make_series: MakeSeries, make_window: MakeWindow
+) -> None:
+    series = [make_series([1] * 101)]
+    assert recorded_span(series, None, [make_window(-400, 50)]) == make_window(-400, 100)
+    assert recorded_span(series, make_window(50, 51), [make_window(60, 900)]) == make_window(0, 900)
+    assert recorded_span(series, None, [make_window(30, 40)]) == make_window(0, 100)
+    assert recorded_span([], make_window(3, None), [make_window(0, 900)]) == make_window(0, 900)
+
+
+def test_a_claim_days_away_is_no_part_of_the_span(make_series: MakeSeries, make_window: MakeWindow) -> None:
+    far = make_window(3 * DAY_S, 3 * DAY_S + 5)
+    assert recorded_span([make_series([1] * 101)], None, [far]) == make_window(0, 100)
+    assert recorded_span([], None, [far]) is None
+
+
+def test_claims_are_the_extent_and_the_marks_of_each_log(make_window: MakeWindow) -> None:
+    start_ns = make_window(0, 1).start_utc_ns
+    marks = tuple(
+        Mark(name="power_measurement_start", utc_ns=start_ns + at_s * 10**9, where=where)
+        for at_s, where in ((30, "a/n:1"), (0, "a/n:9"), (500, "b/n:1"))
+    )
+    trace = Trace(marks=marks, extent=make_window(5, 9))
+    assert claimed_stretches(trace) == [make_window(5, 9), make_window(0, 30), make_window(500, 500)]
+    assert claimed_stretches(Trace()) == []
+
+
 def test_a_clock_a_day_off_does_not_stretch_the_span(
     make_series: MakeSeries, make_window: MakeWindow
 ) -> None:
@@ -152,6 +231,74 @@ def test_the_longest_recorded_time_counts(make_series: MakeSeries, make_window: 
     assert recorded_length_s(span, Trace(windows=(make_window(500, 0),))) == 100
     assert recorded_length_s(make_window(3, 3), Trace()) is None
     assert recorded_length_s(None, Trace()) is None
+
+
+def test_no_event_is_left_out_of_the_recorded_time(make_series: MakeSeries, make_window: MakeWindow) -> None:
+    """A stop set early, or no stop at all, does not shorten what the same log shows by its other events."""
+    span = make_window(0, 60)
+    for window in (span, make_window(0, None), make_window(60, 0)):
+        trace = Trace(windows=(window,), extent=make_window(-5, 1_700))
+        assert recorded_length_s(span, trace) == 1_705
+        assert recorded_length_s(None, trace) == 1_705
+    assert recorded_length_s(None, Trace(extent=make_window(5, 5))) is None
+    late = Mark(name="power_measurement_stop", utc_ns=make_window(0, 900).stop_utc_ns or 0, where="n.txt:9")
+    early = replace(late, name="power_measurement_start", utc_ns=span.start_utc_ns, where="n.txt:1")
+    assert recorded_length_s(span, Trace(marks=(early, late))) == 900
+
+
+IN_1970 = RunWindow(start_utc_ns=1_715_257_378 * 10**6, stop_utc_ns=1_717_849_378 * 10**6)
+
+
+def _early_traces(make_series: MakeSeries, make_window: MakeWindow) -> list[Trace]:
+    """Each time that a trace holds, in seconds where milliseconds belong; all else in order."""
+    busy, window = make_series([400] * 101), make_window(0, 100)
+    early = replace(busy, device="gpu_1", utc_ns=busy.utc_ns // 1_000)
+    mixed = replace(busy, utc_ns=np.concatenate([busy.utc_ns[:50], busy.utc_ns[50:] // 1_000]))
+    utilisation = replace(early, channel=Channel.UTILISATION_PCT)
+    mark = Mark(name="power_measurement_start", utc_ns=5, where="n.txt:1")
+    return [
+        Trace(series=(busy, early), windows=(window,)),
+        Trace(series=(mixed,)),
+        Trace(series=(busy, utilisation)),
+        Trace(series=(busy,), windows=(window, IN_1970)),
+        Trace(series=(busy,), windows=(replace(IN_1970, stop_utc_ns=None),)),
+        Trace(series=(busy,), windows=(replace(window, stop_utc_ns=0),)),
+        Trace(series=(busy,), windows=(window,), extent=IN_1970),
+        Trace(series=(busy,), windows=(window,), marks=(mark,)),
+    ]
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_times_before_there_were_such_clocks_bound_nothing(
+    make_series: MakeSeries, make_window: MakeWindow, number: int
+) -> None:
+    trace = _early_traces(make_series, make_window)[number]
+    (finding,) = assess_clock(trace)
+    assert finding.code == "clock-implausible"
+    assert finding.severity is Severity.WARNING
+    assert "stamped 1970: seconds in place of milliseconds?" in finding.message
+    assert recorded_length_s(make_window(0, 100), trace) is None
+
+
+def test_a_plausible_clock_and_a_switch_are_fine(make_series: MakeSeries, make_window: MakeWindow) -> None:
+    busy, window = make_series([400] * 101), make_window(0, 100)
+    switch = replace(busy, scope=Scope.SWITCH, utc_ns=busy.utc_ns // 1_000)
+    trace = Trace(series=(busy, switch, make_series([])), windows=(window,), extent=window)
+    assert assess_clock(trace) == []
+    assert recorded_length_s(window, trace) == 100
+    assert assess_clock(Trace()) == []
+
+
+@pytest.mark.parametrize(("year", "told"), [(2009, True), (2010, False), (2099, False), (2100, True)])
+def test_the_years_that_a_clock_may_show(year: int, *, told: bool) -> None:
+    utc_ns = parse_utc(f"{year}-06-01T00:00:00Z")
+    assert bool(assess_clock(Trace(extent=RunWindow(start_utc_ns=utc_ns, stop_utc_ns=utc_ns)))) is told
+
+
+def test_a_far_future_only_makes_the_bound_larger(make_window: MakeWindow) -> None:
+    trace = Trace(windows=(make_window(0, 120 * 365 * DAY_S),))
+    assert _codes(assess_clock(trace)) == ["clock-implausible"]
+    assert recorded_length_s(None, trace) == 120 * 365 * DAY_S
 
 
 def test_many_short_runs_add_up(make_window: MakeWindow) -> None:

@@ -587,6 +587,89 @@ def test_everything_odd_about_a_log_is_told(
     assert told <= _codes(measure(trace))
 
 
+def test_an_early_stop_does_not_lower_the_bound(
+    measure: Measure, make_window: MakeWindow, h100: Chip
+) -> None:
+    """A result log of half an hour, its stop set to one minute after the start: nothing else touched."""
+    extent = make_window(-80, LENGTH_S)
+    answer = measure(Trace(windows=(make_window(0, 60, "success"),), extent=extent))
+    assert _upper(answer) == _time_bound(h100, time_s=LENGTH_S + 80)
+    assert (answer.duration_s, answer.recorded_s) == (60, LENGTH_S + 80)
+    assert "events-after-stop" in _codes(answer)
+    _check_order(answer)
+
+
+def test_the_logs_extent_is_no_part_of_the_estimate(
+    measure: Measure, resting: tuple[Series, ...], make_window: MakeWindow
+) -> None:
+    """Events before the run lengthen what energy and time bound, and leave the run as it is."""
+    window = make_window(0, LENGTH_S, "success")
+    plain = measure(Trace(series=resting, windows=(window,)))
+    longer = Trace(series=resting, windows=(window,), extent=make_window(-400, LENGTH_S))
+    answer = measure(longer)
+    bare = measure(replace(longer, windows=()))
+    for one in (answer, bare):
+        assert one.estimate is not None
+        assert plain.estimate is not None
+        assert one.estimate.flop == plain.estimate.flop
+        assert one.energy is not None
+        assert plain.energy is not None
+        assert one.energy.shown_j == pytest.approx(plain.energy.shown_j)
+        assert one.duration_s == LENGTH_S
+        assert one.recorded_s == LENGTH_S + 400
+        assert one.upper is not None
+        assert one.upper.by is BoundBy.ENERGY
+        assert _upper(one) > _upper(plain)
+
+
+def test_a_run_without_a_stop_and_without_power_takes_its_log_s_time(
+    measure: Measure, make_window: MakeWindow, h100: Chip
+) -> None:
+    trace = Trace(windows=(make_window(0, None, "aborted"),), extent=make_window(-80, LENGTH_S))
+    answer = measure(trace)
+    assert {"run-unfinished", "run-status"} <= _codes(answer)
+    assert answer.recorded_s == answer.duration_s == LENGTH_S + 80
+    assert _upper(answer) == _time_bound(h100, time_s=LENGTH_S + 80)
+    nothing = measure(replace(trace, extent=None))
+    assert "run-unfinished" in _codes(nothing)
+    assert nothing.upper is None
+
+
+@pytest.mark.parametrize("with_marks", [True, False])
+def test_seconds_in_place_of_milliseconds_bound_nothing(
+    measure: Measure, resting: tuple[Series, ...], make_window: MakeWindow, *, with_marks: bool
+) -> None:
+    """The recording is a thousand times too short, and by its energy as well as by its time too small."""
+    early = tuple(replace(item, utc_ns=item.utc_ns // 1_000) for item in resting)
+    window = make_window(0, LENGTH_S)
+    windows = (
+        (
+            RunWindow(
+                start_utc_ns=window.start_utc_ns // 1_000, stop_utc_ns=(window.stop_utc_ns or 0) // 1_000
+            ),
+        )
+        if with_marks
+        else ()
+    )
+    for series in (early, (*resting[1:], early[0]), ()):
+        if series or windows:
+            answer = measure(Trace(series=series, windows=windows))
+            assert "clock-implausible" in _codes(answer)
+            assert answer.upper is None
+            assert answer.recorded_s is None
+            _check_order(answer)
+
+
+def test_a_switch_of_another_time_takes_no_bound_away(
+    measure: Measure, busy: tuple[Series, ...], make_series: MakeSeries
+) -> None:
+    switch = make_series([500], device="sw_1", scope=Scope.SWITCH, is_estimate=True)
+    old = replace(switch, utc_ns=switch.utc_ns // 1_000)
+    answer = measure(Trace(series=(*busy, old)))
+    assert "clock-implausible" not in _codes(answer)
+    assert _upper(answer) == _upper(measure(Trace(series=busy)))
+
+
 def test_other_channels_are_no_power(measure: Measure, busy: tuple[Series, ...]) -> None:
     busy_pct = replace(busy[0], channel=Channel.UTILISATION_PCT)
     answer = measure(Trace(series=(busy_pct,)))

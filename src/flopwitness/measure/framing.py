@@ -30,8 +30,10 @@ __all__ = [
     "expected_devices",
     "least_count",
     "length_s",
+    "needed_devices",
     "recorded_length_s",
     "recorded_span",
+    "total_limit_w",
 ]
 
 CONVERSION_RANGE: Final = (0.5, 1.1)  # what a power supply keeps; above 1 for a meter's own factor
@@ -294,11 +296,17 @@ def expected_devices(
 
     The nodes that a log declares are its word, so they only ever add to what the chips need.
     """
-    if not scope.is_node:
-        return max(count, len(series))
-    in_a_node = min(chip.reference_node.chips if chip.reference_node else CHIPS_IN_A_NODE for chip in chips)
-    declared = trace.declaration.nodes if trace.declaration is not None else None
-    return max(declared or 0, len(series), math.ceil(count / in_a_node))
+    declared = trace.declaration.nodes if trace.declaration is not None and scope.is_node else None
+    return max(declared or 0, len(series), needed_devices(scope, chips, count))
+
+
+def needed_devices(scope: Scope, chips: Sequence[Chip], count: int) -> int:
+    """How many devices so many chips need at least: one each, or the nodes that they fill."""
+    return math.ceil(count / min(map(_chips_in_a_node, chips))) if scope.is_node else count
+
+
+def _chips_in_a_node(chip: Chip) -> int:
+    return chip.reference_node.chips if chip.reference_node is not None else CHIPS_IN_A_NODE
 
 
 def least_count(series: Sequence[Series], scope: Scope, count: int) -> int:
@@ -321,6 +329,9 @@ def covers_limits(scope: Scope, chips: Sequence[Chip]) -> bool:
 def device_limit_w(chips: Sequence[Chip], count: int, scope: Scope, n_devices: int) -> float | None:
     """The most that one metered device can draw [W]; None where a chip's power limit is not known.
 
+    However many devices were handed over, any one of them may be a node filled with chips: the others may
+    hold none.
+
     Args:
         chips: The chips that may have been used; the highest limit counts.
         count: How many chips in all.
@@ -334,9 +345,37 @@ def device_limit_w(chips: Sequence[Chip], count: int, scope: Scope, n_devices: i
         if not scope.is_node:
             limits.append(_BOARD_OVER_CHIP * chip.power_limit_w.value)
             continue
-        node = chip.reference_node
-        share_w = _NODE_OVER_CHIPS * chip.power_limit_w.value
-        if node is not None:
-            share_w = node.power_limit_w.value / node.chips
-        limits.append(math.ceil(count / max(1, n_devices)) * share_w)
+        n_chips = max(math.ceil(count / max(1, n_devices)), min(count, _chips_in_a_node(chip)))
+        limits.append(n_chips * _node_share_w(chip, chip.power_limit_w.value))
     return max(limits, default=None)
+
+
+def total_limit_w(chips: Sequence[Chip], count: int, scope: Scope, n_devices: int) -> float | None:
+    """The most that all metered devices together can draw [W]; None where a power limit is not known.
+
+    The chips as stated, and beside them in each node as much as a whole node needs for its hosts and fans:
+    chips may be spread thinly, and some nodes may hold none.
+
+    Args:
+        chips: As for `device_limit_w`.
+        count: As for `device_limit_w`.
+        scope: As for `device_limit_w`.
+        n_devices: How many devices there are.
+    """
+    limits = []
+    for chip in chips:
+        if chip.power_limit_w is None:
+            return None
+        limit_w = chip.power_limit_w.value
+        if not scope.is_node:
+            limits.append(_BOARD_OVER_CHIP * limit_w * max(count, n_devices))
+            continue
+        host_w = max(0.0, _node_share_w(chip, limit_w) - limit_w) * _chips_in_a_node(chip)
+        limits.append(limit_w * count + host_w * max(n_devices, math.ceil(count / _chips_in_a_node(chip))))
+    return max(limits, default=None)
+
+
+def _node_share_w(chip: Chip, limit_w: float) -> float:
+    """What a node draws for each of its chips at most [W]."""
+    node = chip.reference_node
+    return node.power_limit_w.value / node.chips if node is not None else _NODE_OVER_CHIPS * limit_w

@@ -15,7 +15,7 @@ from flopwitness.foundation.units import format_duration, scale_count
 from flopwitness.foundation.verdict import Finding, Severity, rank_findings
 from flopwitness.measure import quality
 from flopwitness.measure.bounds import SAFETY_DEFAULT, UpperBound, bound_from_above
-from flopwitness.measure.energy import Energy, integrate_power
+from flopwitness.measure.energy import Energy, integrate_for_bound, integrate_power
 from flopwitness.measure.estimators.prior import Observation, Prior, estimate_prior
 from flopwitness.measure.framing import (
     CONVERSION_RANGE,
@@ -29,12 +29,16 @@ from flopwitness.measure.framing import (
     expected_devices,
     least_count,
     length_s,
+    needed_devices,
     recorded_length_s,
     recorded_span,
+    total_limit_w,
 )
 from flopwitness.measure.plausibility import Power, assess_power, settle_hardware
 from flopwitness.measure.reference import ReferenceTable, Workload
 from flopwitness.measure.samples import RunWindow, Scope, Series, Trace
+from flopwitness.measure.timing import assess_times
+from flopwitness.measure.wording import agree, plural
 
 __all__ = ["Estimate", "Measurement", "Question", "RunEnergy", "measure_trace", "settle_estimate"]
 
@@ -82,9 +86,9 @@ class RunEnergy:
         low_j: The least that they leave possible [J].
         high_j: The most [J]; None where a gap or a missing device has no limit.
         recorded_high_j: The most over everything recorded [J]; None likewise.
-        coverage: Covered time over claimed time, all expected devices together, 0 to 1; None where a
-            table of runs does not say.
-        filled: Covered or bridged time over claimed time, 0 to 1.
+        coverage: Covered time over claimed time, 0 to 1, of the least covered devices that the chips need:
+            what else was handed over does not make up for them. None where a table of runs does not say.
+        filled: Covered or bridged time over claimed time of the same devices, 0 to 1.
     """
 
     scope: Scope
@@ -180,7 +184,9 @@ def measure_trace(trace: Trace, question: Question, *, table: ReferenceTable) ->
     if power is Power.TOO_HIGH:
         return _contradicted(window, duration_s, recorded_s, energy, findings)
     is_apart = any(finding.code == "clocks-apart" for finding in findings)
-    is_whole = not copies and not is_apart and power is Power.PLAUSIBLE and recorded_s == length_s(span)
+    is_mixed = energy is not None and any(device.is_mixed for device in energy.devices)
+    is_sound = not copies and not is_apart and not is_mixed and power is Power.PLAUSIBLE
+    is_whole = is_sound and recorded_s == length_s(span)
     upper = bound_from_above(
         hardware.chips,
         count=hardware.count,
@@ -214,13 +220,16 @@ def _judge_power(
         return Power.PLAUSIBLE
     n_expected = expected_devices(trace, series, energy.scope, question.chips, question.count)
     limit_w = device_limit_w(question.chips, question.count, energy.scope, n_expected)
+    count = least_count(series, energy.scope, question.count)
+    total_w = total_limit_w(question.chips, count, energy.scope, n_expected)
+    is_over = total_w is not None and quality.typical_w(series) > total_w
     power, told = assess_power(
         energy.working_w,
         question.chips,
         count=question.count,
         scope=energy.scope,
-        limit_w=None if limit_w is None else limit_w * max(n_expected, len(series)),
-        over_share=0.0 if limit_w is None else quality.share_over(series, limit_w),
+        limit_w=total_w,
+        over_share=1.0 if is_over else 0.0 if limit_w is None else quality.share_over(series, limit_w),
     )
     findings += told
     return power
@@ -307,28 +316,36 @@ def _measure_energy(
     devices = tuple(
         integrate_power(believe_conversion(item), window=in_run, limit_w=limit_w) for item in series
     )
-    recorded = [integrate_power(_not_lowered(item), window=span, limit_w=limit_w) for item in series]
+    recorded = [integrate_for_bound(_not_lowered(item), window=span, limit_w=limit_w) for item in series]
     n_absent = max(0, n_expected - len(series))
     run_s = max((device.claimed_s for device in devices), default=0.0)
-    claimed_s = run_s * max(n_expected, len(series))
-    covered_s = sum(device.covered_s for device in devices)
-    bridged_s = sum(device.bridged_s for device in devices)
-    shown_j = sum(device.shown_j for device in devices)
+    n_needed = needed_devices(scope, question.chips, question.count)
+    covered_s = [device.covered_s for device in devices] + [0.0] * n_absent
+    filled_s = [device.covered_s + device.bridged_s for device in devices] + [0.0] * n_absent
     return RunEnergy(
         scope=scope,
         devices=devices,
-        shown_j=shown_j,
-        working_w=max(n_expected, len(series)) * sum(device.square_w2s for device in devices) / shown_j
-        if shown_j
-        else 0.0,
+        shown_j=sum(device.shown_j for device in devices),
+        working_w=_working_w(devices, n_expected),
         low_j=sum(device.low_j for device in devices),
         high_j=_add_absent([device.high_j for device in devices], n_absent, limit_w, run_s),
         recorded_high_j=None
         if not covers_limits(scope, question.chips)
         else _add_absent([device.high_j for device in recorded], n_absent, limit_w, length_s(span) or 0.0),
-        coverage=min(1.0, covered_s / claimed_s) if claimed_s else 0.0,
-        filled=min(1.0, (covered_s + bridged_s) / claimed_s) if claimed_s else 0.0,
+        coverage=_least_share(covered_s, run_s, n_needed),
+        filled=_least_share(filled_s, run_s, n_needed),
     )
+
+
+def _least_share(times_s: Sequence[float], run_s: float, n_needed: int) -> float:
+    """Share of the run that the least covered devices have, as many as the chips need, 0 to 1."""
+    return min(1.0, sum(sorted(times_s)[:n_needed]) / (run_s * n_needed)) if run_s > 0 else 0.0
+
+
+def _working_w(devices: Sequence[Energy], n_expected: int) -> float:
+    """Energy-weighted mean power of all devices together [W]; those without readings count as the others."""
+    working_w = [device.square_w2s / device.shown_j for device in devices if device.shown_j > 0]
+    return n_expected * sum(working_w) / len(working_w) if working_w else 0.0
 
 
 def _not_lowered(series: Series) -> Series:
@@ -358,7 +375,7 @@ def _assess_energy(
     limit_w = device_limit_w(question.chips, question.count, energy.scope, n_expected)
     findings = [quality.assess_scope(energy.scope)]
     findings += quality.assess_gaps(energy.devices)
-    findings += quality.assess_times(energy.devices)
+    findings += assess_times(energy.devices)
     findings += quality.assess_limits(series, energy.devices, limit_w=limit_w)
     findings += quality.assess_switches(quality.power_series(trace, [Scope.SWITCH]), window, duration_s)
     findings += quality.assess_declaration(trace.declaration, n_devices=len(series), scope=energy.scope)
@@ -376,8 +393,8 @@ def _assess_energy(
                 code="device-outside-run",
                 severity=Severity.WARNING,
                 message=(
-                    f"{len(absent)} of {len(series)} devices have no reading inside the run, {absent[0]} "
-                    "among them; they count as unrecorded"
+                    f"{len(absent):,} of {plural(len(series), 'device')} {agree(len(absent), 'has', 'have')} "
+                    f"no reading inside the run, such as {absent[0]}; what is not read counts as unrecorded"
                 ),
                 where=absent[0],
                 count=len(absent),

@@ -19,6 +19,7 @@ from flopwitness.foundation.units import (
 from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.measure.energy import Energy, Gap
 from flopwitness.measure.samples import Channel, Declaration, Mark, RunWindow, Scope, Series, Trace
+from flopwitness.measure.wording import agree, plural
 
 __all__ = [
     "assess_copies",
@@ -30,9 +31,9 @@ __all__ = [
     "assess_reading",
     "assess_scope",
     "assess_switches",
-    "assess_times",
     "power_series",
     "share_over",
+    "typical_w",
 ]
 
 _POWER_CHANNELS: Final = (Channel.POWER_W, Channel.POWER_AVERAGE_W)
@@ -62,7 +63,7 @@ def assess_reading(trace: Trace) -> list[Finding]:
                 code="lines-skipped",
                 severity=Severity.WARNING,
                 message=(
-                    f"{_plural(trace.n_skipped, 'record')} could not be read; the first is at {first.where}"
+                    f"{plural(trace.n_skipped, 'record')} could not be read; the first is at {first.where}"
                 ),
                 where=first.where,
                 expected=first.expected,
@@ -78,7 +79,7 @@ def assess_reading(trace: Trace) -> list[Finding]:
                     code="reading-missing",
                     severity=Severity.WARNING,
                     message=(
-                        f"{series.device}: {_plural(missing, 'reading')} of {len(series)} without a "
+                        f"{series.device}: {plural(missing, 'reading')} of {len(series):,} without a "
                         "value; left out, not taken as zero"
                     ),
                     where=series.device,
@@ -109,7 +110,12 @@ def assess_scope(scope: Scope) -> Finding:
 
 def assess_gaps(energies: Sequence[Energy]) -> list[Finding]:
     """Stretches without readings inside the run, with the least and the most energy that they can hold."""
-    gaps = [gap for energy in energies for gap in energy.gaps if gap.duration_s >= _SHORTEST_REPORTED_GAP_S]
+    gaps = [
+        gap
+        for energy in energies
+        for gap in energy.gaps
+        if gap.duration_s >= _SHORTEST_REPORTED_GAP_S and not energy.is_mixed  # which is told by itself
+    ]
     if not gaps:
         return []
     longest = max(gaps, key=lambda gap: gap.duration_s)
@@ -146,42 +152,6 @@ def _time_of_day(gap: Gap) -> str:
         return "a time that is on no calendar"
 
 
-def assess_times(energies: Sequence[Energy]) -> list[Finding]:
-    """Readings that repeat a time, and clocks that step back."""
-    findings = []
-    repeated = [energy for energy in energies if energy.n_repeated]
-    if repeated:
-        count = sum(energy.n_repeated for energy in repeated)
-        findings.append(
-            Finding(
-                code="time-repeated",
-                severity=Severity.NOTE,
-                message=(
-                    f"{_plural(count, 'reading')} at the time of the reading before; no energy is "
-                    "counted twice"
-                ),
-                where=repeated[0].device,
-                count=count,
-            )
-        )
-    backwards = [energy for energy in energies if energy.n_backwards]
-    if backwards:
-        count = sum(energy.n_backwards for energy in backwards)
-        findings.append(
-            Finding(
-                code="clock-backwards",
-                severity=Severity.WARNING,
-                message=(
-                    f"the clock steps back {_plural(count, 'time')}; each step is taken as one usual "
-                    "period between readings"
-                ),
-                where=backwards[0].device,
-                count=count,
-            )
-        )
-    return findings
-
-
 def assess_marks(trace: Trace, window: RunWindow | None, energies: Sequence[Energy]) -> list[Finding]:
     """Marks that contradict the readings: stops that stand at the start, runs reversed or unfinished."""
     findings = []
@@ -198,8 +168,9 @@ def assess_marks(trace: Trace, window: RunWindow | None, energies: Sequence[Ener
                 code="mark-time",
                 severity=Severity.NOTE,
                 message=(
-                    f"{_plural(len(wrong), 'mark')} for the end of power measurement carry the time of "
-                    "its start; the readings' own times are used"
+                    f"{plural(len(wrong), 'mark')} for the end of power measurement "
+                    f"{agree(len(wrong), 'carries', 'carry')} the time of its start; "
+                    "the readings' own times are used"
                 ),
                 where=wrong[0].where,
                 count=len(wrong),
@@ -228,15 +199,17 @@ def assess_marks(trace: Trace, window: RunWindow | None, energies: Sequence[Ener
                 found=window.status,
             )
         )
-    outside = sum(1 for energy in energies if any(_is_edge(gap, window) for gap in energy.gaps))
+    outside = sum(
+        not energy.is_mixed and any(_is_edge(gap, window) for gap in energy.gaps) for energy in energies
+    )
     if outside and window is not None:
         findings.append(
             Finding(
                 code="run-uncovered-edge",
                 severity=Severity.WARNING,
                 message=(
-                    f"{_plural(outside, 'device')} have no readings for more than {_LONGEST_OUTSIDE_S:g} "
-                    "s at an end of the run"
+                    f"{plural(outside, 'device')} {agree(outside, 'has', 'have')} no readings for more "
+                    f"than {_LONGEST_OUTSIDE_S:g} s at an end of the run"
                 ),
                 count=outside,
             )
@@ -309,7 +282,7 @@ def assess_limits(
                 code="power-over-limit",
                 severity=Severity.WARNING,
                 message=(
-                    f"{_plural(len(over), 'device')} read more than such a device can draw; the highest "
+                    f"{plural(len(over), 'device')} read more than such a device can draw; the highest "
                     f"is {worst.device} with {worst.peak_w:,.0f} W"
                 ),
                 where=worst.device,
@@ -325,8 +298,8 @@ def assess_limits(
                 code="reading-stuck",
                 severity=Severity.WARNING,
                 message=(
-                    f"{_plural(len(stuck), 'device')} repeat one value for {_longest_still(stuck[0])} "
-                    "readings or more; a sensor may have stopped"
+                    f"{plural(len(stuck), 'device')} {agree(len(stuck), 'repeats', 'repeat')} one value "
+                    f"for {_longest_still(stuck[0]):,} readings or more; a sensor may have stopped"
                 ),
                 where=stuck[0].device,
                 count=len(stuck),
@@ -340,6 +313,12 @@ def share_over(series: Sequence[Series], limit_w: float) -> float:
     n_known = sum(int(np.isfinite(item.value).sum()) for item in series)
     n_over = sum(int((np.isfinite(item.value) & (item.value > limit_w)).sum()) for item in series)
     return n_over / n_known if n_known else 0.0
+
+
+def typical_w(series: Sequence[Series]) -> float:
+    """The middle reading of each device, all devices together [W]: a glitch hardly moves it."""
+    known = [item.value[np.isfinite(item.value)] for item in series]
+    return float(sum(np.median(value_w) for value_w in known if value_w.size))
 
 
 def _longest_still(series: Series) -> int:
@@ -362,7 +341,7 @@ def assess_declaration(declared: Declaration | None, *, n_devices: int, scope: S
                 code="nodes-differ",
                 severity=Severity.WARNING,
                 message=(
-                    f"the log declares {_plural(declared.nodes, 'node')}, power was handed over for "
+                    f"the log declares {plural(declared.nodes, 'node')}, power was handed over for "
                     f"{n_devices}"
                 ),
                 expected=str(declared.nodes),
@@ -384,8 +363,8 @@ def assess_devices(
                 code="nodes-differ",
                 severity=Severity.WARNING,
                 message=(
-                    f"{_plural(count, 'chip')} fill {_plural(n_expected, 'node')}, power was handed over "
-                    f"for {n_devices}"
+                    f"{plural(count, 'chip')} {agree(count, 'fills', 'fill')} {plural(n_expected, 'node')}, "
+                    f"power was handed over for {n_devices}"
                 ),
                 expected=str(n_expected),
                 found=str(n_devices),
@@ -397,7 +376,7 @@ def assess_devices(
                 code="count-differs",
                 severity=Severity.WARNING,
                 message=(
-                    f"power was handed over for {_plural(n_devices, 'device')}, the call says {count}; each "
+                    f"power was handed over for {plural(n_devices, 'device')}, the call says {count}; each "
                     "holds a chip at least, and is counted as one"
                 ),
                 expected=f"at least {n_devices}",
@@ -430,7 +409,8 @@ def assess_copies(series: Sequence[Series]) -> list[Finding]:
             severity=Severity.WARNING,
             message=(
                 f"{len(copies)} of {len(series)} power recordings are copies of another, {copy} of "
-                f"{original} for example: {len(first_of)} devices were recorded. The energy counts copies as "
+                f"{original} for example: {plural(len(first_of), 'device')} "
+                f"{agree(len(first_of), 'was', 'were')} recorded. The energy counts copies as "
                 "they stand, and bounds nothing"
             ),
             where=copy,
@@ -446,10 +426,6 @@ def _without_copies(series: Sequence[Series]) -> list[Series]:
     return list({(item.utc_ns.tobytes(), item.value.tobytes()): item for item in reversed(series)}.values())[
         ::-1
     ]
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def power_series(trace: Trace, scopes: Iterable[Scope]) -> tuple[Series, ...]:

@@ -176,7 +176,11 @@ def test_the_marks_never_lower_the_bound(trace: Trace) -> None:
 @settings(deadline=None)
 @given(traces())
 def test_every_recorded_time_is_in_the_bound(trace: Trace) -> None:
-    upper = _measure(trace).upper
+    answer = _measure(trace)
+    upper = answer.upper
+    if any(finding.code == "hardware-contradicted" for finding in answer.findings):
+        assert upper is None
+        return
     peak = _catalogue().find("h100-sxm")[0].peak_best[1].value
     for series in trace.series:
         if len(series):

@@ -19,8 +19,10 @@ from flopwitness.measure.framing import (
     expected_devices,
     least_count,
     length_s,
+    needed_devices,
     recorded_length_s,
     recorded_span,
+    total_limit_w,
 )
 from flopwitness.measure.samples import Channel, Declaration, Mark, RunWindow, Scope, Series, Trace
 
@@ -398,3 +400,48 @@ def test_a_limit_for_boards_and_for_nodes(chips: ChipCatalogue) -> None:
     assert device_limit_w([card], 4, Scope.NODE, 1) == 4 * 2.5 * card.power_limit_w.value
     (unknown,) = chips.find("trainium1")
     assert device_limit_w([h100, unknown], 8, Scope.GPU, 8) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "n_devices", "n_chips"),
+    [
+        ("h100-sxm", 8, 1, 8),
+        ("h100-sxm", 8, 8, 8),  # seven logs of other things beside the node
+        ("h100-sxm", 8, 1_000, 8),
+        ("h100-sxm", 4, 64, 4),
+        ("h100-sxm", 512, 64, 8),
+        ("h100-sxm", 512, 512, 8),
+        ("h100-sxm", 512, 32, 16),
+        ("rtx-4090", 4, 4, 4),
+    ],
+)
+def test_any_node_may_hold_all_its_chips_whatever_else_was_handed_over(
+    chips: ChipCatalogue, name: str, count: int, n_devices: int, n_chips: int
+) -> None:
+    found = chips.find(name)
+    share_w = device_limit_w(found, 1, Scope.NODE, 1)
+    assert share_w is not None
+    assert device_limit_w(found, count, Scope.NODE, n_devices) == pytest.approx(n_chips * share_w)
+
+
+@pytest.mark.parametrize(
+    ("scope", "count", "needed"),
+    [(Scope.GPU, 8, 8), (Scope.NODE, 8, 1), (Scope.NODE, 1, 1), (Scope.NODE_AC, 9, 2), (Scope.RAIL, 3, 3)],
+)
+def test_the_devices_that_the_chips_need(chips: ChipCatalogue, scope: Scope, count: int, needed: int) -> None:
+    assert needed_devices(scope, chips.find("h100-sxm"), count) == needed
+
+
+def test_all_devices_together_draw_what_their_chips_and_hosts_can(chips: ChipCatalogue) -> None:
+    (h100,) = chips.find("h100-sxm")
+    assert h100.power_limit_w is not None
+    assert h100.reference_node is not None
+    node_w, chip_w = h100.reference_node.power_limit_w.value, h100.power_limit_w.value
+    assert total_limit_w([h100], 512, Scope.NODE, 64) == pytest.approx(64 * node_w)
+    host_w = node_w - 8 * chip_w
+    assert total_limit_w([h100], 8, Scope.NODE, 8) == pytest.approx(node_w + 7 * host_w)
+    assert total_limit_w([h100], 512, Scope.NODE, 1) == pytest.approx(64 * node_w)
+    assert total_limit_w([h100], 8, Scope.GPU, 8) == 8 * 1.5 * chip_w
+    assert total_limit_w([h100], 1, Scope.GPU, 8) == 8 * 1.5 * chip_w
+    assert total_limit_w([*chips.find("trainium1"), h100], 8, Scope.NODE, 1) is None
+    assert total_limit_w([], 8, Scope.NODE, 1) is None

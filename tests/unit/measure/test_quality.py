@@ -19,8 +19,8 @@ from flopwitness.measure.quality import (
     assess_reading,
     assess_scope,
     assess_switches,
-    assess_times,
     power_series,
+    typical_w,
 )
 from flopwitness.measure.samples import Channel, Declaration, Mark, RunWindow, Scope, Series, Skipped, Trace
 
@@ -40,7 +40,6 @@ def test_a_plain_recording_has_no_findings(make_series: MakeSeries, make_window:
     window = make_window(0, 99, "success")
     assert assess_reading(Trace(series=(series,))) == []
     assert assess_gaps([energy]) == []
-    assert assess_times([energy]) == []
     assert assess_marks(Trace(series=(series,)), window, [energy]) == []
     assert assess_limits([series], [energy], limit_w=1_050) == []
     assert assess_copies([series]) == []
@@ -111,13 +110,6 @@ def test_a_gap_off_the_calendar_is_told_all_the_same(make_series: MakeSeries, st
     (gap,) = energy.gaps
     finding = _only(assess_gaps([replace(energy, gaps=(replace(gap, start_utc_ns=start_utc_ns),))]))
     assert "calendar" in finding.message
-
-
-def test_repeated_times_and_steps_back_are_counted(make_series: MakeSeries) -> None:
-    series = make_series([100] * 6, time_s=[0, 1, 1, 2, 1, 2])
-    findings = assess_times([integrate_power(series)])
-    assert [(item.code, item.count) for item in findings] == [("time-repeated", 1), ("clock-backwards", 1)]
-    assert [item.severity for item in findings] == [Severity.NOTE, Severity.WARNING]
 
 
 def test_a_stop_mark_at_the_time_of_its_start_is_told(make_window: MakeWindow) -> None:
@@ -248,3 +240,41 @@ def test_power_series_are_those_that_hold_power(make_series: MakeSeries) -> None
     )
     assert power_series(Trace(series=(*others, power, average)), [Scope.GPU]) == (power, average)
     assert bool(np.all(power.value > 0))
+
+
+def test_readings_of_several_sensors_in_one_log_are_no_gap(
+    make_series: MakeSeries, make_window: MakeWindow
+) -> None:
+    """They are told as what they are; that nobody read would be false."""
+    times = [moment for moment in range(100) for _ in range(2)]
+    window = make_window(0, 99)
+    energy = integrate_power(make_series([400.0 + i % 2 for i in range(200)], time_s=times), window=window)
+    assert energy.gaps
+    assert assess_gaps([energy]) == []
+    assert assess_marks(Trace(), window, [energy]) == []
+
+
+def test_one_is_told_in_the_singular(make_series: MakeSeries, make_window: MakeWindow) -> None:
+    window = make_window(-20, 99)
+    late = integrate_power(make_series([400 + i for i in range(100)]), window=window)
+    assert "1 device has no readings" in _only(assess_marks(Trace(), window, [late])).message
+    both = [late, replace(late, device="gpu_1")]
+    assert "2 devices have no readings" in _only(assess_marks(Trace(), window, both)).message
+    stuck = make_series([400.0] * 80)
+    assert "1 device repeats" in _only(assess_limits([stuck], [], limit_w=None)).message
+    assert "2 devices repeat " in _only(assess_limits([stuck, stuck], [], limit_w=None)).message
+    blank = make_series([1.0] + [math.nan] * 1_702)
+    assert "1,702 readings of 1,703" in _only(assess_reading(Trace(series=(blank,)))).message
+    start = Mark(name="power_measurement_start", utc_ns=50, where="a/node_1.txt:1")
+    stop = Mark(name="power_measurement_stop", utc_ns=50, where="a/node_1.txt:99")
+    assert "1 mark for the end of power measurement carries" in (
+        _only(assess_marks(Trace(marks=(start, stop)), None, [])).message
+    )
+    twins = [make_series([400 + i for i in range(100)], device=name) for name in "ab"]
+    assert "1 device was recorded" in _only(assess_copies(twins)).message
+
+
+def test_the_typical_power_is_the_sum_of_the_middle_readings(make_series: MakeSeries) -> None:
+    glitch = make_series([100.0, 100.0, 1e9, math.nan, 100.0])
+    assert typical_w([glitch, make_series([50.0] * 5), make_series([math.nan])]) == 150
+    assert typical_w([]) == 0

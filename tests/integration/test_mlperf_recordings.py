@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from flopwitness.foundation.units import JOULE_PER_KWH, NANOSECOND_PER_SECOND
+from flopwitness.measure.framing import assess_clock, recorded_length_s
 from flopwitness.measure.samples import Channel, Declaration, RunWindow, Scope, Series, Trace
 from flopwitness.measure.sources.formats import read_evidence
 
@@ -89,6 +90,40 @@ def test_every_result_log_marks_its_runs(mlperf: Path, place: str) -> None:
         RunWindow(start_utc_ns=start_ms * 10**6, stop_utc_ns=stop_ms * 10**6, status="success")
         for start_ms, stop_ms in RUNS_MS[place]
     )
+
+
+@pytest.mark.parametrize("place", sorted(RUNS_MS))
+def test_every_result_log_begins_before_its_runs_and_ends_with_them(mlperf: Path, place: str) -> None:
+    trace = read_evidence([mlperf / place])
+    assert trace.extent is not None
+    assert trace.extent.stop_utc_ns is not None
+    assert trace.extent.start_utc_ns <= trace.windows[0].start_utc_ns
+    last_ns = max(window.stop_utc_ns or 0 for window in trace.windows)
+    assert 0 <= trace.extent.stop_utc_ns - last_ns < 60 * 10**9
+    assert not any(mark.name == "run_stop" for mark in trace.marks)
+    assert assess_clock(trace) == []
+
+
+def test_a_stop_moved_forward_leaves_the_recorded_time_as_it_is(mlperf: Path, tmp_path: Path) -> None:
+    """One minute after the start in place of 28: every other event of the log still tells the time."""
+    start_ms, stop_ms = RUNS_MS["h100x8/llama2_70b_lora"][0]
+    (log,) = (mlperf / "h100x8/llama2_70b_lora").glob("result_*_1.txt")
+    honest, moved = read_evidence([log]), tmp_path / "r.txt"
+    lines = log.read_bytes().splitlines()
+    moved.write_bytes(
+        b"\n".join(
+            line.replace(str(stop_ms).encode(), str(start_ms + 60_000).encode())
+            if b'"run_stop"' in line
+            else line
+            for line in lines
+        )
+    )
+    cheat = read_evidence([moved])
+    assert cheat.windows[0].stop_utc_ns == (start_ms + 60_000) * 10**6
+    honest_s, cheat_s = recorded_length_s(None, honest), recorded_length_s(None, cheat)
+    assert honest_s is not None
+    assert cheat_s is not None
+    assert cheat_s >= 0.99 * honest_s
 
 
 @pytest.mark.parametrize(

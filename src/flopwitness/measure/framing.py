@@ -142,7 +142,7 @@ def _assess_stops(trace: Trace) -> list[Finding]:
                 count=len(more),
             )
         )
-    stops_ns = [window.stop_utc_ns for window in trace.windows if window.stop_utc_ns is not None]
+    stops_ns = [window.stop_utc_ns or 0 for window in trace.windows if (length_s(window) or 0) > 0]
     if trace.extent is None or trace.extent.stop_utc_ns is None or not stops_ns:
         return findings
     late_s = (trace.extent.stop_utc_ns - max(stops_ns)) / NANOSECOND_PER_SECOND

@@ -109,6 +109,7 @@ def test_a_log_that_goes_on_after_the_stop_is_told(make_window: MakeWindow) -> N
         ([(0, 600)], (-400, 660)),  # a log is closed within the minute
         ([(0, 600), (1_000, 2_000)], (-400, 2_060)),  # what follows the first run is the second
         ([(0, None)], (-400, 9_000)),
+        ([(60, 60), (60, 0)], (-400, 9_000)),  # these marks are not used at all
         ([], (0, 9_000)),
         ([(0, 600)], None),
     ],

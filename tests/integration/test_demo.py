@@ -5,7 +5,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from flopwitness.cli.main import cli
+from flopwitness.cli.group import cli
 
 
 def test_demo_writes_logs_picture_and_answer_and_says_that_it_is_a_simulation(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from flopwitness.cli.main import cli
+from flopwitness.cli.group import cli
 
 pytestmark = pytest.mark.shared_data
 

@@ -7,7 +7,7 @@ import pytest
 from campaigns.recorded_runs import Recorded, measure, recorded_runs
 from click.testing import CliRunner
 
-from flopwitness.cli.main import cli
+from flopwitness.cli.group import cli
 from flopwitness.foundation.units import JOULE_PER_KWH
 from flopwitness.measure.reference import Workload
 

@@ -1,10 +1,9 @@
 """`flopwitness estimate`: FLOP, interval, upper bound and rules, from logs of one run or a table of runs."""
 
 import datetime as dt
+import difflib
 import functools
-import json
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -16,11 +15,15 @@ from flopwitness.accounting.answers import answer_row, assess_measurement, index
 from flopwitness.accounting.thresholds import NO_COMPUTE, ComputeRange
 from flopwitness.catalogue.chips import Chip, ChipCatalogue, Precision, load_chips
 from flopwitness.catalogue.rules import Rule, load_rules
+from flopwitness.cli.evidence import read_logs_or_table
 from flopwitness.cli.options import (
+    FiniteRange,
+    WholeRange,
     choose_rules,
     format_option,
     json_option,
     on_option,
+    option_count,
     option_precisions,
     option_safety,
     paths_argument,
@@ -28,10 +31,9 @@ from flopwitness.cli.options import (
     scope_option,
     today,
 )
-from flopwitness.foundation.clock import SystemClock
-from flopwitness.foundation.errors import InputError, UnknownChipError
-from flopwitness.foundation.files import read_bounded, write_whole
-from flopwitness.foundation.units import parse_flop
+from flopwitness.cli.outputs import check_outputs
+from flopwitness.foundation.errors import DecodeError, InputError, UnknownChipError
+from flopwitness.foundation.files import write_all_whole
 from flopwitness.foundation.verdict import Finding, Severity, combine_verdicts, rank_findings
 from flopwitness.measure.bounds import SAFETY_DEFAULT, SAFETY_HOSTILE
 from flopwitness.measure.meter import Measurement, Question, measure_trace
@@ -39,19 +41,16 @@ from flopwitness.measure.quality import power_series
 from flopwitness.measure.reference import Workload, load_reference
 from flopwitness.measure.rows import chip_left_open, measure_row
 from flopwitness.measure.samples import Declaration, Scope, Trace
-from flopwitness.measure.sources.formats import read_evidence
-from flopwitness.measure.sources.run_records import is_parquet
-from flopwitness.measure.sources.run_table import RunTable, decode_run_table, is_run_table
+from flopwitness.measure.sources.run_table import RunTable
 from flopwitness.measure.sources.selection import Selection, parse_where, select
 from flopwitness.present.estimate_json import render_run, render_table
 from flopwitness.present.estimate_text import render_run_text, render_table_text
+from flopwitness.present.safe_text import encode_answer, name_count
 
 __all__ = ["command"]
 
-_LARGEST_TABLE_BYTES: Final = 512 * 1024 * 1024
-_HEAD_BYTES: Final = 64 * 1024
+_NEAREST: Final = 3
 _MOST_CHIPS: Final = 1_000_000_000
-_TABLE_FORMAT: Final = "run-table"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +64,7 @@ class _Call:
     safety: Fraction
     level: float
     rules: tuple[Rule, ...]
+    on: dt.date
     is_rule_named: bool
     tolerance_ppm: int
     other: ComputeRange
@@ -78,7 +78,7 @@ class _Call:
 @click.command("estimate")
 @paths_argument
 @click.option("--chip", metavar="NAME", help="The accelerator: an id or any name that logs call it by.")
-@click.option("--count", type=click.IntRange(1, _MOST_CHIPS), help="How many accelerators in all.")
+@click.option("--count", type=WholeRange(1, _MOST_CHIPS), help="How many accelerators in all.")
 @click.option(
     "--precision",
     "precisions",
@@ -101,20 +101,23 @@ class _Call:
 )
 @click.option(
     "--level",
-    type=click.FloatRange(0.5, 0.999),
+    type=FiniteRange(0.5, 0.999),
     default=0.9,
     show_default=True,
     help="Nominal level of the interval.",
 )
 @click.option(
     "--tolerance",
-    type=click.FloatRange(0, 1),
+    type=FiniteRange(0, 1),
     default=0.1,
     show_default=True,
     help="What the sensors may be off by, as a share.",
 )
 @click.option(
-    "--other-flop", metavar="N", help="The model's other recorded compute, such as its base model's."
+    "--other-flop",
+    callback=option_count,
+    metavar="N",
+    help="The model's other recorded compute, such as its base model's.",
 )
 @click.option(
     "--where",
@@ -124,17 +127,17 @@ class _Call:
     help="Rows of a table to keep; may be repeated.",
 )
 @click.option(
-    "--gate", type=click.FloatRange(0, 100), help="Rows of a table to keep: utilisation of at least this [%]."
+    "--gate", type=FiniteRange(0, 100), help="Rows of a table to keep: utilisation of at least this [%]."
 )
 @click.option(
     "--rows",
     "n_rows",
-    type=click.IntRange(0),
+    type=WholeRange(0),
     default=200,
     show_default=True,
     help="Rows of a table to show.",
 )
-@format_option
+@format_option(tables=True)
 @click.option(
     "--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw the power, as .png or .svg."
 )
@@ -147,21 +150,23 @@ def command(context: click.Context, /, logs: tuple[Path, ...], **options: Any) -
     """Say how much training compute LOGS show, how sure that is, and where it lies beside the rules.
 
     LOGS are all logs of one run (power, result and system files, folders or archives of nodes), or one
-    table of runs. With a rule named, the exit status is 0 where the run is below it and 3 where that
-    cannot be told.
+    table of runs. For a run with a rule named, the exit status is 0 where the run is below it and 3 where
+    that cannot be told. For a table it is 0 once the rows are judged, whatever was found: each row has its
+    own answer.
     """
     format_name, scope = options.pop("format_name"), options.pop("scope")
     wheres, gate = options.pop("wheres"), options.pop("gate")
-    call = _understand(reproduce=(context.find_root().obj or {}).get("command", ""), **options)
-    table = _read_table(logs, format_name)
-    if table is not None:
-        return _estimate_table(table, call, wheres=wheres, gate=gate)
+    on = options.pop("on") or today(context)
+    call = _understand(reproduce=(context.find_root().obj or {}).get("command", ""), on=on, **options)
+    check_outputs({"--plot": call.plot, "--out": call.out}, logs)
+    evidence = read_logs_or_table(logs, format_name, None if scope is None else Scope(scope))
+    if isinstance(evidence, RunTable):
+        return _estimate_table(evidence, call, wheres=wheres, gate=gate)
     if wheres or gate is not None:
         raise InputError(
             "--where and --gate choose rows of a table", where=str(logs[0]), expected="a table of runs"
         )
-    trace = read_evidence(logs, format=format_name, scope=None if scope is None else Scope(scope))
-    return _estimate_run(trace, call)
+    return _estimate_run(evidence, call)
 
 
 def _understand(
@@ -171,21 +176,17 @@ def _understand(
     precisions: tuple[Precision, ...],
     workload: str,
     rule_ids: tuple[str, ...],
-    on: dt.date | None,
+    on: dt.date,
     safety: Fraction,
     level: float,
     tolerance: float,
-    other_flop: str | None,
+    other_flop: int | None,
     **rest: Any,  # noqa: ANN401 (the options that need no work)
 ) -> _Call:
     """The options as values."""
-    for name, share in (("--level", level), ("--tolerance", tolerance)):
-        if math.isnan(share):
-            raise InputError("not a number", where=name, expected="a share such as 0.9", found="nan")
     other = NO_COMPUTE
     if other_flop is not None:
-        flop = parse_flop(other_flop, where="--other-flop")
-        other = ComputeRange(low_flop=flop, upper_flop=flop)
+        other = ComputeRange(low_flop=other_flop, upper_flop=other_flop)
     return _Call(
         chip=chip,
         count=count,
@@ -193,7 +194,8 @@ def _understand(
         workload=Workload(workload),
         safety=safety,
         level=level,
-        rules=choose_rules(load_rules(), rule_ids, on or today(SystemClock())),
+        rules=choose_rules(load_rules(), rule_ids, on),
+        on=on,
         is_rule_named=bool(rule_ids),
         tolerance_ppm=round(tolerance * 1_000_000),
         other=other,
@@ -209,12 +211,22 @@ def _estimate_run(trace: Trace, call: _Call) -> int:
     assessments = assess_measurement(
         measurement, call.rules, other=call.other, tolerance_ppm=call.tolerance_ppm
     )
-    record = render_run(measurement, question, assessments, inputs=trace.provenance, findings=findings)
-    if call.plot is not None:
-        _draw(trace, measurement, question, call.plot)
     rules = {rule.id: rule for rule in call.rules}
     _deliver(
-        record, render_run_text(measurement, question, assessments, rules=rules, findings=findings), call
+        call,
+        record=lambda: render_run(
+            measurement,
+            question,
+            assessments,
+            rules=rules,
+            on=call.on,
+            inputs=trace.provenance,
+            findings=findings,
+        ),
+        text=lambda: render_run_text(
+            measurement, question, assessments, rules=rules, on=call.on, findings=findings
+        ),
+        picture=lambda path: _draw(trace, measurement, question, path),
     )
     if not call.is_rule_named:
         return 0
@@ -274,8 +286,10 @@ def _find_chips(catalogue: ChipCatalogue, name: str) -> tuple[Chip, ...]:
     try:
         return catalogue.find(name)
     except UnknownChipError as error:
+        ids = [chip.id for chip in catalogue.chips]
+        near = difflib.get_close_matches(name.casefold(), ids, n=_NEAREST, cutoff=0)
         raise UnknownChipError(
-            error.message, where="--chip", expected=error.expected, found=error.found
+            error.message, where="--chip", expected=f"such as {', '.join(near)}", found=error.found
         ) from None
 
 
@@ -292,58 +306,35 @@ def _checked(precisions: tuple[Precision, ...], chips: tuple[Chip, ...]) -> tupl
     return precisions
 
 
-def _draw(trace: Trace, measurement: Measurement, question: Question, path: Path) -> None:
+def _draw(trace: Trace, measurement: Measurement, question: Question, path: Path) -> bytes:
     from flopwitness.present.power_plot import draw_power  # noqa: PLC0415 (matplotlib is slow to load)
 
     scope = measurement.energy.scope if measurement.energy is not None else Scope.UNKNOWN
     title = f"{question.count:,} x {question.chips[0].name}"
     series = power_series(trace, [scope])
-    write_whole(
-        path, draw_power(series, measurement, title=title, format_name=path.suffix.removeprefix(".").lower())
-    )
+    format_name = path.suffix.removeprefix(".").lower()
+    return draw_power(series, measurement, title=title, format_name=format_name)
 
 
-def _deliver(record: dict[str, Any], text: str, call: _Call) -> None:
-    """Print the answer, and write it where a file is asked for, whole or not at all."""
-    encoded = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)
-    encoded = encoded.encode("utf-8", "backslashreplace").decode()  # a file's name need not be UTF-8
-    if call.out is not None:
-        write_whole(call.out, f"{encoded}\n".encode())
-    click.echo(encoded if call.as_json else text, nl=call.as_json)
+def _deliver(
+    call: _Call,
+    *,
+    record: Callable[[], dict[str, Any]],
+    text: Callable[[], str],
+    picture: Callable[[Path], bytes] | None = None,
+) -> None:
+    """Print the answer and write the files that are asked for: all of them whole, or none.
 
-
-def _read_table(logs: tuple[Path, ...], format_name: str | None) -> RunTable | None:
-    """The table of runs, where the one file handed over is one; None for logs.
-
-    Raises:
-        InputError: A table among several files.
+    Each form of the answer is made only where it is wanted, and nothing is printed before the files stand.
     """
-    for path in logs:
-        if not _is_file(path) or (format_name is not None and format_name != _TABLE_FORMAT):
-            continue
-        head = _head(path)
-        if format_name == _TABLE_FORMAT or is_run_table(head, path.name):
-            if len(logs) > 1:
-                raise InputError("a table of runs stands alone", where=str(path), expected="one file")
-            return decode_run_table(read_bounded(path, limit_bytes=_LARGEST_TABLE_BYTES), where=str(path))
-    return None
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError as error:
-        raise InputError("cannot be read", where=str(path), found=error.strerror or str(error)) from error
-
-
-def _head(path: Path) -> bytes:
-    """How the file begins; a Parquet file whole, because its columns stand at its end."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD_BYTES)
-    except OSError as error:
-        raise InputError("cannot be read", where=str(path), found=error.strerror or str(error)) from error
-    return read_bounded(path, limit_bytes=_LARGEST_TABLE_BYTES) if is_parquet(head) else head
+    files: dict[Path, bytes] = {}
+    if call.plot is not None and picture is not None:
+        files[call.plot] = picture(call.plot)
+    encoded = encode_answer(record()) if call.as_json or call.out is not None else ""
+    if call.out is not None:
+        files[call.out] = f"{encoded}\n".encode()
+    write_all_whole(files)
+    click.echo(encoded if call.as_json else text(), nl=call.as_json)
 
 
 def _estimate_table(table: RunTable, call: _Call, *, wheres: tuple[str, ...], gate: float | None) -> int:
@@ -363,6 +354,7 @@ def _estimate_table(table: RunTable, call: _Call, *, wheres: tuple[str, ...], ga
         level=call.level,
     )
     measure = functools.partial(measure_row, stated=stated, catalogue=catalogue, table=reference)
+    _check_readable(table)
     answers = [
         answer_row(
             row,
@@ -375,10 +367,30 @@ def _estimate_table(table: RunTable, call: _Call, *, wheres: tuple[str, ...], ga
         for row in selection.rows
     ]
     findings = _reproducible(_table_findings(table, selection), call)
-    record = render_table(answers, inputs=[table.provenance], findings=findings)
     rules = {rule.id: rule for rule in call.rules}
-    _deliver(record, render_table_text(answers, rules=rules, findings=findings, limit=call.n_rows), call)
+    inputs = [table.provenance]
+    _deliver(
+        call,
+        record=lambda: render_table(answers, rules=rules, on=call.on, inputs=inputs, findings=findings),
+        text=lambda: render_table_text(
+            answers, rules=rules, on=call.on, findings=findings, limit=call.n_rows
+        ),
+    )
     return 0
+
+
+def _check_readable(table: RunTable) -> None:
+    """Refuse a table that gave no row: an empty answer would look as if something had been judged.
+
+    Raises:
+        DecodeError: No row, with the first reason.
+    """
+    if table.rows:
+        return
+    if not table.skipped:
+        raise DecodeError("a table without runs", where=table.provenance.path, expected="one row a run")
+    first = table.skipped[0]
+    raise DecodeError("no row could be read", where=first.where, expected=first.expected, found=first.found)
 
 
 def _table_findings(table: RunTable, selection: Selection) -> list[Finding]:
@@ -401,13 +413,22 @@ def _table_findings(table: RunTable, selection: Selection) -> list[Finding]:
             )
         )
     left_out = (
-        (selection.n_unmatched, "do not meet the conditions"),
-        (selection.n_below_gate, "stay below the gate"),
-        (selection.n_without_utilisation, "record no utilisation and cannot pass the gate"),
+        (selection.n_unmatched, "misses a condition", "miss a condition"),
+        (selection.n_below_gate, "stays below the gate", "stay below the gate"),
+        (
+            selection.n_without_utilisation,
+            "records no utilisation and cannot pass the gate",
+            "record no utilisation and cannot pass the gate",
+        ),
     )
     findings += [
-        Finding(code="rows-left-out", severity=Severity.NOTE, message=f"{count} rows {why}", count=count)
-        for count, why in left_out
+        Finding(
+            code="rows-left-out",
+            severity=Severity.NOTE,
+            message=f"{name_count(count, 'row')} {one if count == 1 else many}",
+            count=count,
+        )
+        for count, one, many in left_out
         if count
     ]
     return findings

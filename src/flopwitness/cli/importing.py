@@ -1,16 +1,17 @@
 """`flopwitness import`: logs of one run, read into one trace file that keeps where everything came from."""
 
-import json
 from pathlib import Path
 
 import click
 
 from flopwitness.cli.options import format_option, json_option, paths_argument, scope_option
+from flopwitness.cli.outputs import check_outputs
 from flopwitness.foundation.files import write_whole
 from flopwitness.measure.quality import assess_reading
 from flopwitness.measure.samples import Scope
 from flopwitness.measure.sources.formats import read_evidence
 from flopwitness.measure.trace_file import encode_trace
+from flopwitness.present.safe_text import encode_answer, join_lines, name_count
 
 __all__ = ["command"]
 
@@ -24,13 +25,14 @@ __all__ = ["command"]
     metavar="FILE",
     help="The trace file to write (Parquet).",
 )
-@format_option
+@format_option(tables=False)
 @scope_option
 @json_option
 def command(
     logs: tuple[Path, ...], *, out: Path, format_name: str | None, scope: str | None, as_json: bool
 ) -> int:
     """Read LOGS of one run and keep them as one trace file, whole or not at all."""
+    check_outputs({"--out": out}, logs)
     trace = read_evidence(logs, format=format_name, scope=None if scope is None else Scope(scope))
     data = encode_trace(trace)
     write_whole(out, data)
@@ -50,11 +52,11 @@ def command(
                 for part in trace.provenance
             ],
         }
-        click.echo(json.dumps(record, indent=2, ensure_ascii=False))
+        click.echo(encode_answer(record))
         return 0
-    click.echo(
-        f"{out}: {n_readings:,} readings in {len(trace.series)} series from {len(trace.provenance)} files"
-    )
-    for finding in findings:
-        click.echo(f"  {finding.code}: {finding.message}")
+    read = name_count(n_readings, "reading")
+    files = name_count(len(trace.provenance), "file")
+    lines = [f"{out}: {read} in {len(trace.series)} series from {files}"]
+    lines += [f"  {finding.code}: {finding.message}" for finding in findings]
+    click.echo(join_lines(lines), nl=False)
     return 0

@@ -1,120 +1,85 @@
-"""The entry point: one file a verb, loaded only when it is called; one line for an error, no traceback."""
+"""The entry point: one line for an error and one exit status, whatever happens and whenever.
 
-import importlib
+This module imports nothing that takes time. An interrupt can then strike only what `run` already guards, the
+loading of the other modules included.
+"""
+
+import contextlib
 import os
-import shlex
+import signal
 import sys
-from pathlib import Path
-from typing import Any, Final
+from typing import Final, TextIO
 
-import click
+__all__ = ["run"]
 
-from flopwitness import __version__
-from flopwitness.cli.settings import read_settings
-from flopwitness.foundation.errors import FlopwitnessError
-
-__all__ = ["cli", "run"]
-
-_INTERNAL_FAILURE: Final = 4
 _INTERRUPTED: Final = 130
-# Click from 8.2 on raises this where a group is called bare, and its message is the whole help.
-_NO_ARGUMENTS: Final[Any] = getattr(click.exceptions, "NoArgsIsHelpError", ())
-
-_VERBS: Final[dict[str, tuple[str, str]]] = {
-    "estimate": (
-        "flopwitness.cli.estimate",
-        "FLOP, interval, upper bound and rules from logs or a table of runs.",
-    ),
-    "import": ("flopwitness.cli.importing", "Read a log of any known format into one trace file."),
-    "rules": ("flopwitness.cli.rules", "The compute rules: list, show, assess."),
-    "demo": ("flopwitness.cli.demo", "The estimate on a small made-up trace, start to end."),
-}
-
-
-class _LazyGroup(click.Group):
-    """A group that imports a verb's module when the verb is called, so that `--help` stays quick."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        del ctx
-        return list(_VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        del ctx
-        if cmd_name not in _VERBS:
-            return None
-        command: click.Command = importlib.import_module(_VERBS[cmd_name][0]).command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl([(verb, help_text) for verb, (_, help_text) in _VERBS.items()])
-
-
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="flopwitness")
-@click.option("--debug", is_flag=True, help="Show the traceback of a failure.")
-@click.pass_context
-def cli(context: click.Context, *, debug: bool) -> None:
-    """Tell whether an AI training run stayed within a compute rule, from evidence.
-
-    Options may also stand in flopwitness.toml or in FLOPWITNESS_VERB_OPTION; flags win.
-
-    Exit status: 0 done or consistent, 1 inconsistent, 2 wrong use or unreadable input, 3 inconclusive,
-    4 internal failure, 130 interrupted.
-    """
-    context.obj = {**(context.obj or {}), "debug": debug}
-    verb = context.invoked_subcommand
-    command = cli.get_command(context, verb) if verb is not None else None
-    if verb is not None and command is not None:
-        settings = read_settings(command, verb, folder=Path.cwd(), environment=os.environ)
-        context.default_map = {verb: settings}
-
-
-def _fail(message: str, status: int) -> int:
-    click.echo(f"flopwitness: {message}", err=True)
-    return status
-
-
-def _refuse(error: click.ClickException) -> int:
-    """Tell a wrong call in one line, or how to call where there was none."""
-    if isinstance(error, _NO_ARGUMENTS):
-        click.echo(error.format_message(), err=True)
-        return int(error.exit_code)
-    return _fail(error.format_message().replace("\n", " "), error.exit_code)
-
-
-def _main(arguments: list[str]) -> int:
-    """The exit status of one call; every failure becomes one line on standard error."""
-    debug = "--debug" in arguments
-    try:
-        status: Any = cli.main(
-            args=arguments,
-            prog_name="flopwitness",
-            standalone_mode=False,
-            obj={"command": shlex.join(["flopwitness", *arguments])},
-        )
-    except click.exceptions.Abort:
-        return _fail("interrupted", _INTERRUPTED)
-    except click.ClickException as error:
-        return _refuse(error)
-    except FlopwitnessError as error:
-        if debug:
-            raise
-        return _fail(str(error), error.exit_status)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except Exception as error:
-        if debug:
-            raise
-        reason = " ".join(str(error).split())
-        return _fail(
-            f"internal failure: {type(error).__name__}: {reason} (--debug shows where)", _INTERNAL_FAILURE
-        )
-    return status if isinstance(status, int) else 0
 
 
 def run() -> None:
     """Run the command line and end the process with the status of DESIGN section 5."""
-    sys.exit(_main(sys.argv[1:]))
+    try:
+        status = _main(sys.argv[1:])
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the answer stands; the process only has to end
+    except KeyboardInterrupt:  # between the guarded steps
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        status = _say("interrupted", _INTERRUPTED)
+    sys.exit(status)
+
+
+def _main(arguments: list[str]) -> int:
+    """The exit status of one call; every failure becomes one line on standard error.
+
+    `--debug` may stand anywhere before a `--`; it adds the traceback and changes no status.
+    """
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    is_debug = "--debug" in arguments[:end]
+    arguments = [word for word in arguments[:end] if word != "--debug"] + arguments[end:]
+    try:
+        from flopwitness.cli.group import call  # noqa: PLC0415 (an interrupt while modules load is told too)
+
+        return call(arguments)
+    except BaseException as error:  # noqa: BLE001 (every end of the process is told in one line)
+        return _tell(error, is_debug=is_debug)
+
+
+def _tell(error: BaseException, *, is_debug: bool) -> int:
+    """Say in one line why the call ended, and with which status."""
+    if _is_interrupt(error):
+        return _say("interrupted", _INTERRUPTED)
+    if isinstance(error, BrokenPipeError):
+        _silence(sys.stdout)
+        return 0
+    if is_debug:
+        import traceback  # noqa: PLC0415 (only here)
+
+        traceback.print_exception(error)
+    from flopwitness.cli.group import describe_failure  # noqa: PLC0415 (it may be what failed to load)
+
+    message, status = describe_failure(error)
+    if isinstance(error, OSError):
+        _silence(sys.stdout)
+    return _say(message, status)
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether an interrupt is behind an error: what it strikes may turn it into another one."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _say(message: str, status: int) -> int:
+    with contextlib.suppress(OSError, AttributeError):  # full or closed: the status still tells
+        sys.stderr.write(f"flopwitness: {message}\n")
+        sys.stderr.flush()
+    return status
+
+
+def _silence(stream: TextIO) -> None:
+    """Send what is left in a stream's buffer nowhere, so that the end of the process does not fail on it."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,22 +1,33 @@
 """Options that several verbs share, and how their text becomes values."""
 
 import datetime as dt
+import math
+import re
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any, Final
 
 import click
 
 from flopwitness.catalogue.chips import Precision
 from flopwitness.catalogue.rules import Rule, RuleCatalogue
-from flopwitness.foundation.clock import Clock, format_utc
+from flopwitness.foundation.clock import Clock, SystemClock, format_utc
 from flopwitness.foundation.errors import InputError
+from flopwitness.foundation.units import parse_flop
 from flopwitness.measure.samples import Scope
+from flopwitness.measure.sources.formats import FORMATS
 
 __all__ = [
+    "TABLE_FORMAT",
+    "FiniteRange",
+    "WholeRange",
     "choose_rules",
     "format_option",
     "json_option",
+    "known_formats",
     "on_option",
+    "option_count",
     "option_date",
     "option_precisions",
     "option_safety",
@@ -25,6 +36,56 @@ __all__ = [
     "scope_option",
     "today",
 ]
+
+
+TABLE_FORMAT: Final = "run-table"
+_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?")
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,18}")
+_FACTOR: Final = re.compile(
+    r"(?:[0-9]{1,20}\.?[0-9]{0,20}|\.[0-9]{1,20})(?:[eE]-?[0-9])?|[0-9]{1,9}/[0-9]{1,9}"
+)
+
+
+class FiniteRange(click.FloatRange):
+    """A finite number in a range, in ASCII digits: no NaN, no infinity, no underscores."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401 (click's signature)
+        """The number.
+
+        Raises:
+            click.BadParameter: No such number, or out of the range.
+        """
+        if isinstance(value, bool) or (isinstance(value, str) and not _NUMBER.fullmatch(value.strip())):
+            self.fail(f"{str(value)[:40]!r} is not a number.", param, ctx)
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{number} is not a finite number.", param, ctx)
+        return number
+
+
+class WholeRange(click.IntRange):
+    """A whole number in a range, in ASCII digits: no underscores."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401 (click's signature)
+        """The number.
+
+        Raises:
+            click.BadParameter: No such number, or out of the range.
+        """
+        if isinstance(value, bool | float) or (
+            isinstance(value, str) and not _WHOLE.fullmatch(value.strip())
+        ):
+            self.fail(f"{str(value)[:40]!r} is not a whole number.", param, ctx)
+        return int(super().convert(value, param, ctx))
+
+
+def option_count(_: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
+    """A count of operations such as `2.5e24`, exactly; None where the option is absent.
+
+    Raises:
+        DecodeError: Not such a count; the option is named.
+    """
+    return None if text is None else parse_flop(text, where=parameter.opts[0])
 
 
 def option_date(_: click.Context, __: click.Parameter, text: str | None) -> dt.date | None:
@@ -68,8 +129,8 @@ def option_safety(_: click.Context, __: click.Parameter, text: str) -> Fraction:
         InputError: Not a number above 0 and at most 1.
     """
     try:
-        value = Fraction(text)
-    except (ValueError, ZeroDivisionError):
+        value = Fraction(text.strip()) if _FACTOR.fullmatch(text.strip()) else Fraction(0)
+    except ZeroDivisionError:
         value = Fraction(0)
     if not 0 < value <= 1:
         raise InputError(
@@ -85,9 +146,23 @@ paths_argument = click.argument("logs", nargs=-1, required=True, type=click.Path
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON for programs; FLOP as decimal strings."
 )
-format_option = click.option(
-    "--format", "format_name", metavar="NAME", help="The logs' format, where guessing fails."
-)
+
+
+def known_formats(*, tables: bool) -> tuple[str, ...]:
+    """The names that `--format` takes; a table of runs is read by `estimate` alone."""
+    return (*(known.name for known in FORMATS), *((TABLE_FORMAT,) if tables else ()))
+
+
+def format_option(*, tables: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--format`, with its names in the help."""
+    return click.option(
+        "--format",
+        "format_name",
+        type=click.Choice(known_formats(tables=tables)),
+        help="The logs' format, where guessing fails.",
+    )
+
+
 scope_option = click.option(
     "--scope",
     type=click.Choice([str(scope) for scope in Scope]),
@@ -105,8 +180,9 @@ on_option = click.option(
 )
 
 
-def today(clock: Clock) -> dt.date:
-    """The date in UTC that the clock shows."""
+def today(context: click.Context) -> dt.date:
+    """The date in UTC, from the clock in the context where one was handed in."""
+    clock: Clock = (context.find_root().obj or {}).get("clock") or SystemClock()
     return dt.date.fromisoformat(format_utc(clock.now().utc_ns)[:10])
 
 

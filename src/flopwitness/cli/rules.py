@@ -1,7 +1,6 @@
 """`flopwitness rules`: the compute rules, listed, shown, and compared with a total."""
 
 import datetime as dt
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,35 +12,26 @@ from flopwitness.accounting.lineage import LineageTotal, account_lineage, decode
 from flopwitness.accounting.thresholds import (
     NO_COMPUTE,
     ComputeRange,
-    ThresholdAssessment,
     assess_levels,
     assess_modification,
     assess_rate,
 )
-from flopwitness.catalogue.rules import (
-    RateThreshold,
-    RatioThreshold,
-    Rule,
-    RuleCatalogue,
-    Threshold,
-    TotalThreshold,
-    load_rules,
-)
-from flopwitness.foundation.clock import Clock, SystemClock, format_utc
-from flopwitness.foundation.errors import InputError
+from flopwitness.catalogue.rules import Rule, RuleCatalogue, load_rules
+from flopwitness.cli.options import json_option, on_option, option_count, today
+from flopwitness.foundation.errors import DecodeError, InputError
 from flopwitness.foundation.files import read_bounded
-from flopwitness.foundation.units import encode_flop, parse_flop
 from flopwitness.foundation.verdict import Finding, combine_verdicts
+from flopwitness.present.rules_json import render_assessed, render_rule_record, render_rule_records
 from flopwitness.present.rules_text import (
     AssessedRule,
     describe_amount,
     describe_range,
     is_shown_by_default,
-    rank_assessed,
     render_assessments,
     render_rule,
     render_rule_list,
 )
+from flopwitness.present.safe_text import encode_answer
 
 __all__ = ["command"]
 
@@ -62,32 +52,6 @@ class _Question:
     findings: tuple[Finding, ...]
 
 
-def _option_date(_: click.Context, __: click.Parameter, text: str | None) -> dt.date | None:
-    if text is None:
-        return None
-    try:
-        date = dt.date.fromisoformat(text)
-    except ValueError:
-        date = None
-    if date is None or date.isoformat() != text:
-        raise InputError(
-            "not a date", where="--on", expected="a date such as 2026-01-31", found=repr(text[:80])
-        )
-    return date
-
-
-def _option_count(_: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
-    return None if text is None else parse_flop(text, where=parameter.opts[0])
-
-
-_on_option = click.option(
-    "--on", callback=_option_date, metavar="DATE", help="The day that counts, such as 2026-01-31; today."
-)
-_json_option = click.option(
-    "--json", "as_json", is_flag=True, help="One JSON object; counts are decimal strings."
-)
-
-
 @click.group(name="rules")
 def command() -> None:
     """The compute rules: list them, show one, or compare a total with them.
@@ -97,17 +61,17 @@ def command() -> None:
 
 
 @command.command(name="list")
-@_on_option
+@on_option
 @click.option("--all", "show_all", is_flag=True, help="Also what is rescinded, vetoed or proposed.")
-@_json_option
+@json_option
 @click.pass_context
 def list_rules(context: click.Context, on: dt.date | None, *, show_all: bool, as_json: bool) -> int:
     """The rules, grouped by what they are: laws, guidance, and with --all everything else."""
     catalogue = load_rules()
-    day = on or _today(context)
+    day = on or today(context)
     if as_json:
         shown = [rule for rule in catalogue.rules if show_all or is_shown_by_default(rule, day)]
-        _echo_json({"on": day.isoformat(), "rules": [_rule_record(rule, day) for rule in shown]})
+        click.echo(encode_answer(render_rule_records(shown, day)))
     else:
         click.echo(render_rule_list(catalogue, day, show_all=show_all))
     return 0
@@ -115,36 +79,34 @@ def list_rules(context: click.Context, on: dt.date | None, *, show_all: bool, as
 
 @command.command(name="show")
 @click.argument("rule_id", metavar="ID")
-@_on_option
-@_json_option
+@on_option
+@json_option
 @click.pass_context
 def show_rule(context: click.Context, rule_id: str, on: dt.date | None, *, as_json: bool) -> int:
     """Everything that is known about the rule ID, and how sure its wording is."""
     rule = load_rules().find(rule_id)
-    day = on or _today(context)
+    day = on or today(context)
     if as_json:
-        _echo_json(_rule_record(rule, day))
+        click.echo(encode_answer(render_rule_record(rule, day)))
     else:
         click.echo(render_rule(rule, day))
     return 0
 
 
 @command.command(name="assess")
-@click.option("--flop", callback=_option_count, metavar="N", help="The compute, such as 2.5e24.")
+@click.option("--flop", callback=option_count, metavar="N", help="The compute, such as 2.5e24.")
 @click.option(
-    "--low", callback=_option_count, metavar="N", help="The least it may be; --flop is then the most."
+    "--low", callback=option_count, metavar="N", help="The least it may be; --flop is then the most."
 )
 @click.option("--exact", is_flag=True, help="--flop is stated as exact: no tolerance is added.")
-@click.option(
-    "--other-flop", callback=_option_count, metavar="N", help="Other recorded compute of the model."
-)
+@click.option("--other-flop", callback=option_count, metavar="N", help="Other recorded compute of the model.")
 @click.option("--lineage", type=click.Path(path_type=Path), help="A lineage file: runs, models, parents.")
 @click.option("--model", help="Which model of the lineage; needed where several are nobody's parent.")
-@click.option("--original-flop", callback=_option_count, metavar="N", help="The original's compute.")
-@click.option("--rate", callback=_option_count, metavar="N", help="Chips x peak [operations/s].")
+@click.option("--original-flop", callback=option_count, metavar="N", help="The original's compute.")
+@click.option("--rate", callback=option_count, metavar="N", help="Chips x peak [operations/s].")
 @click.option("--rule", "rule_ids", multiple=True, metavar="ID", help="A rule; the laws in force if none.")
-@_on_option
-@_json_option
+@on_option
+@json_option
 @click.pass_context
 def assess_total(
     context: click.Context,
@@ -171,25 +133,18 @@ def assess_total(
     Exit status: 0 below every threshold, 1 a stated total is above one, 3 nobody can tell.
     """  # noqa: D301 (click reads the escape)
     catalogue = load_rules()
-    day = on or _today(context)
+    day = on or today(context)
     question = _ask(amounts)
     rules = _choose(catalogue, rule_ids, day, question)
     assessed = [each for rule in rules for each in _assess(rule, question)]
     verdict = combine_verdicts(each.assessment.verdict for each in assessed)
     if as_json:
-        records = [_assessed_record(each, day) for each in rank_assessed(assessed)]
-        findings = [_finding_record(finding) for finding in question.findings]
-        _echo_json({"on": day.isoformat(), "verdict": verdict.value, "rules": records, "findings": findings})
+        record = render_assessed(assessed, on=day, verdict=verdict, findings=question.findings)
+        click.echo(encode_answer(record))
     else:
         text = render_assessments(assessed, on=day, subject=question.subject, findings=question.findings)
         click.echo(text)
     return verdict.exit_status
-
-
-def _today(context: click.Context) -> dt.date:
-    """The present day in UTC, from the clock in the context where one was handed in."""
-    clock: Clock = (context.obj or {}).get("clock") or SystemClock()
-    return dt.date.fromisoformat(format_utc(clock.now().utc_ns)[:10])
 
 
 def _ask(amounts: dict[str, Any]) -> _Question:
@@ -229,8 +184,13 @@ def _load_lineage(path: Path | None, model_id: str | None) -> LineageTotal | Non
             raise InputError("--model needs a lineage", where="rules assess", expected="--lineage FILE")
         return None
     data = read_bounded(path, limit_bytes=_LARGEST_LINEAGE_BYTES)
-    models = decode_lineage(data, where=str(path))
-    return account_lineage(models, model_id if model_id is not None else find_final_model(models))
+    try:
+        models = decode_lineage(data, where=str(path))
+        return account_lineage(models, model_id if model_id is not None else find_final_model(models))
+    except DecodeError:
+        raise
+    except InputError as error:  # a lineage that was read and makes no sense
+        raise InputError(error.message, where=str(path), expected=error.expected, found=error.found) from None
 
 
 def _describe(
@@ -295,79 +255,3 @@ def _assess(rule: Rule, question: _Question) -> list[AssessedRule]:
         return [AssessedRule(rule=rule, assessment=modification)]
     levels = assess_levels(rule, question.sensed, other=question.other, stated_flop=question.stated_flop)
     return [AssessedRule(rule=rule, assessment=level) for level in levels]
-
-
-def _rule_record(rule: Rule, on: dt.date) -> dict[str, Any]:
-    return {
-        "id": rule.id,
-        "status": rule.status.value,
-        "standing": rule.status_on(on).value,
-        "jurisdiction": rule.jurisdiction,
-        "title": rule.title,
-        "citation": rule.citation,
-        "thresholds": [_threshold_record(level) for level in rule.thresholds],
-        "counts": rule.counts,
-        "binds": rule.binds,
-        "unit": rule.unit,
-        "effect": rule.effect,
-        "conditions": rule.conditions,
-        "adopted": _iso(rule.adopted),
-        "in_force_from": _iso(rule.in_force_from),
-        "in_force_until": _iso(rule.in_force_until),
-        "evidence": rule.evidence.value,
-        "source": {"title": rule.source.title, "url": rule.source.url, "date": _iso(rule.source.date)},
-        "notes": list(rule.notes),
-    }
-
-
-def _threshold_record(threshold: Threshold) -> dict[str, Any]:
-    record: dict[str, Any] = {"comparison": threshold.comparison.value}
-    if isinstance(threshold, TotalThreshold):
-        record |= {"level": threshold.name, "threshold_flop": encode_flop(threshold.flop)}
-    elif isinstance(threshold, RatioThreshold):
-        fallbacks = [{"name": each.name, "flop": encode_flop(each.flop)} for each in threshold.fallbacks]
-        record |= {"threshold_share": str(threshold.share), "of": threshold.of, "fallbacks": fallbacks}
-    elif isinstance(threshold, RateThreshold):
-        record |= {"threshold_flop_per_s": encode_flop(threshold.flop_per_s)}
-    return record
-
-
-def _assessed_record(each: AssessedRule, on: dt.date) -> dict[str, Any]:
-    rule, assessment = each.rule, each.assessment
-    record: dict[str, Any] = {
-        "id": rule.id,
-        "status": rule.status.value,
-        "standing": rule.status_on(on).value,
-        "level": each.level,
-        "comparison": assessment.comparison.value,
-        "position": assessment.position.value,
-        "verdict": assessment.verdict.value,
-        "reason": assessment.reason,
-        "headroom": None if assessment.headroom is None else str(assessment.headroom),
-        "evidence": rule.evidence.value,
-    }
-    if isinstance(assessment, ThresholdAssessment):
-        record["threshold_flop"] = encode_flop(assessment.threshold_flop)
-    else:
-        record["threshold_flop_per_s"] = encode_flop(assessment.threshold_flop_per_s)
-    return record
-
-
-def _finding_record(finding: Finding) -> dict[str, Any]:
-    return {
-        "code": finding.code,
-        "severity": finding.severity.value,
-        "message": finding.message,
-        "where": finding.where,
-        "expected": finding.expected,
-        "found": finding.found,
-        "count": finding.count,
-    }
-
-
-def _iso(date: dt.date | None) -> str | None:
-    return None if date is None else date.isoformat()
-
-
-def _echo_json(record: dict[str, Any]) -> None:
-    click.echo(json.dumps(record, ensure_ascii=False, indent=2))

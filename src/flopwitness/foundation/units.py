@@ -5,7 +5,7 @@ A count of operations is a Python int and travels as a decimal string: 1e25 over
 """
 
 import re
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
@@ -32,6 +32,8 @@ NANOSECOND_PER_SECOND: Final = 1_000_000_000
 NANOSECOND_PER_MILLISECOND: Final = 1_000_000
 
 _DECIMAL_STRING: Final = re.compile(r"0|[1-9][0-9]{0,63}")
+_WRITTEN_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
+_LONGEST_NUMBER: Final = 200
 _LARGEST_EXPONENT: Final = 63
 
 
@@ -63,18 +65,19 @@ def parse_flop(text: str, *, where: str = "") -> int:
     """The count that a person wrote: `10000`, `1e25`, `2.5e24`, exactly.
 
     Args:
-        text: A decimal number, with or without an exponent; at most 63 digits before the point.
+        text: A decimal number in ASCII digits, with or without an exponent; at most 64 digits before the
+            point and 200 characters in all.
         where: The place to name in an error.
 
     Raises:
         DecodeError: Not a number, negative, not whole, or too large.
     """
     expected = "a whole number of operations such as 10000 or 2.5e24"
-    try:
-        value = Decimal(text.strip())
-    except InvalidOperation:
-        raise DecodeError("not a number", where=where, expected=expected, found=repr(text[:80])) from None
-    if not value.is_finite() or value < 0 or value.adjusted() > _LARGEST_EXPONENT:
+    written = text.strip()
+    if len(written) > _LONGEST_NUMBER or not _WRITTEN_NUMBER.fullmatch(written):
+        raise DecodeError("not a number", where=where, expected=expected, found=repr(text[:80]))
+    value = Decimal(written)
+    if value < 0 or value.adjusted() > _LARGEST_EXPONENT:
         raise DecodeError("not a count of operations", where=where, expected=expected, found=repr(text[:80]))
     fraction = Fraction(value) if value.adjusted() >= -_LARGEST_EXPONENT else Fraction(1, 2)
     if fraction.denominator != 1:

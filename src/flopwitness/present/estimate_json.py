@@ -3,16 +3,19 @@
 Counts of operations are decimal strings: 1e25 fits no integer that JavaScript or JSON can be trusted with.
 """
 
-from collections.abc import Iterable, Sequence
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from flopwitness.accounting.answers import RowAnswer
 from flopwitness.accounting.thresholds import ThresholdAssessment
+from flopwitness.catalogue.rules import Rule
 from flopwitness.foundation.clock import format_utc
 from flopwitness.foundation.units import encode_flop
 from flopwitness.foundation.verdict import Finding
 from flopwitness.measure.meter import CONVENTION, Measurement, Question
 from flopwitness.measure.samples import Provenance
+from flopwitness.present.finding_json import render_finding
 
 __all__ = ["render_run", "render_table"]
 
@@ -22,59 +25,62 @@ SPEC: Final = "flopwitness/estimate/v1"
 def render_run(
     measurement: Measurement,
     question: Question,
-    rules: Sequence[ThresholdAssessment],
+    assessments: Sequence[ThresholdAssessment],
     *,
+    rules: Mapping[str, Rule],
+    on: dt.date,
     inputs: Sequence[Provenance],
     findings: Sequence[Finding],
 ) -> dict[str, Any]:
-    """The record for one run from its logs."""
+    """The record for one run from its logs.
+
+    Args:
+        measurement: The meter's answer.
+        question: What it was asked.
+        assessments: One for each limit of each rule.
+        rules: The rules by id.
+        on: The day that decides which of them is law.
+        inputs: Where the evidence came from.
+        findings: What the reader must know, worst first.
+    """
     return {
         "spec": SPEC,
+        "on": on.isoformat(),
         "chips": [chip.id for chip in question.chips],
         "count": question.count,
         "convention": CONVENTION,
         **_measured(measurement),
-        "rules": [_rule(item) for item in rules],
-        "findings": [_finding(item) for item in findings],
-        "inputs": [
-            {
-                "path": part.path,
-                "format": part.format,
-                "digest": str(part.digest),
-                "size_bytes": part.size_bytes,
-            }
-            for part in inputs
-        ],
+        "rules": [_rule(item, rules[item.rule_id], on) for item in assessments],
+        "findings": [render_finding(item) for item in findings],
+        "inputs": [_input(part) for part in inputs],
     }
 
 
 def render_table(
-    answers: Iterable[RowAnswer], *, inputs: Sequence[Provenance], findings: Sequence[Finding]
+    answers: Iterable[RowAnswer],
+    *,
+    rules: Mapping[str, Rule],
+    on: dt.date,
+    inputs: Sequence[Provenance],
+    findings: Sequence[Finding],
 ) -> dict[str, Any]:
-    """The record for a table of runs: `runs[]` of one record a row."""
+    """The record for a table of runs: `runs[]` of one record a row; arguments as for `render_run`."""
     return {
         "spec": SPEC,
+        "on": on.isoformat(),
         "convention": CONVENTION,
         "runs": [
             {
                 "row": answer.row.row,
                 "run_id": answer.row.run_id,
                 **_measured(answer.measurement),
-                "rules": [_rule(item) for item in answer.rules],
-                "findings": [_finding(item) for item in answer.all_findings],
+                "rules": [_rule(item, rules[item.rule_id], on) for item in answer.rules],
+                "findings": [render_finding(item) for item in answer.all_findings],
             }
             for answer in answers
         ],
-        "findings": [_finding(item) for item in findings],
-        "inputs": [
-            {
-                "path": part.path,
-                "format": part.format,
-                "digest": str(part.digest),
-                "size_bytes": part.size_bytes,
-            }
-            for part in inputs
-        ],
+        "findings": [render_finding(item) for item in findings],
+        "inputs": [_input(part) for part in inputs],
     }
 
 
@@ -126,12 +132,16 @@ def _upper(measurement: Measurement) -> dict[str, Any] | None:
         "peak_flop_per_s": upper.peak_flop_per_s,
         "peak_precision": upper.peak_precision,
         "chip": upper.chip,
+        "count": upper.count,
+        "duration_s": _rounded(upper.duration_s, 3),
     }
 
 
-def _rule(item: ThresholdAssessment) -> dict[str, Any]:
+def _rule(item: ThresholdAssessment, rule: Rule, on: dt.date) -> dict[str, Any]:
     return {
         "id": item.rule_id,
+        "status": rule.status.value,
+        "standing": rule.status_on(on).value,
         "level": item.level,
         "threshold_flop": encode_flop(item.threshold_flop),
         "comparison": str(item.comparison),
@@ -141,16 +151,12 @@ def _rule(item: ThresholdAssessment) -> dict[str, Any]:
     }
 
 
-def _finding(item: Finding) -> dict[str, Any]:
+def _input(part: Provenance) -> dict[str, Any]:
     return {
-        "code": item.code,
-        "severity": str(item.severity),
-        "count": item.count,
-        "message": item.message,
-        "where": item.where,
-        "expected": item.expected,
-        "found": item.found,
-        "reproduce": item.reproduce,
+        "path": part.path,
+        "format": part.format,
+        "digest": str(part.digest),
+        "size_bytes": part.size_bytes,
     }
 
 

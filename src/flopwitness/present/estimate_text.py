@@ -1,20 +1,24 @@
 """The answer of `estimate` for a person: whole words, worst news first, every number with unit and doubt."""
 
+import datetime as dt
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from string import ascii_uppercase
 from typing import Final
 
 from flopwitness.accounting.answers import RowAnswer
 from flopwitness.accounting.thresholds import ThresholdAssessment
-from flopwitness.catalogue.rules import Evidence, Rule
+from flopwitness.catalogue.rules import Evidence, Rule, Standing
 from flopwitness.foundation.units import format_duration, format_energy, format_flop
-from flopwitness.foundation.verdict import Finding, Position, Severity
-from flopwitness.measure.bounds import BoundBy
+from flopwitness.foundation.verdict import Finding, Position, Severity, rank_findings
+from flopwitness.measure.bounds import BoundBy, UpperBound
 from flopwitness.measure.meter import Measurement, Question
 from flopwitness.measure.samples import Scope
+from flopwitness.present.rules_text import describe_amount, say_no_law, warn_of_standing
+from flopwitness.present.safe_text import escape_line, join_lines, name_count
 
-__all__ = ["render_run_text", "render_table_text"]
+__all__ = ["describe_side", "render_run_text", "render_table_text"]
 
 _WIDTH: Final = 100
 _INDENT: Final = 14
@@ -42,26 +46,48 @@ def render_run_text(
     assessments: Sequence[ThresholdAssessment],
     *,
     rules: Mapping[str, Rule],
+    on: dt.date,
     findings: Sequence[Finding],
 ) -> str:
-    """The whole answer for one run, ready to print."""
-    lines = [_headline(measurement, question), *_measured_lines(measurement, question)]
-    for item in sorted(assessments, key=lambda item: _POSITION_ORDER.index(item.position)):
-        lines += _wrapped(_rule_sentence(item, rules[item.rule_id]), indent=2)
+    """The whole answer for one run, ready to print.
+
+    Args:
+        measurement: The meter's answer.
+        question: What it was asked.
+        assessments: One for each limit of each rule.
+        rules: The rules by id.
+        on: The day that decides which of them is law; what is none stands last and says so first.
+        findings: What the reader must know, worst first.
+    """
+    lines = [_headline(measurement, question), *_measured_lines(measurement)]
+    for item in _law_first(assessments, rules, on):
+        lines += _wrapped(_rule_sentence(item, rules[item.rule_id], on), indent=2)
+    if not assessments:
+        lines.append(say_no_law(on))
     if findings:
         lines.append("findings")
         width = max(len(finding.code) for finding in findings) + 2
         for finding in findings:
             lines += _wrapped(_marked(finding), indent=4 + width, head=f"    {finding.code:<{width}}")
-    return _joined(lines)
+    return join_lines(lines)
 
 
-def _joined(lines: Iterable[str]) -> str:
-    """The lines as one text, control characters as escapes: a log's words must not steer a terminal."""
-    return "".join(
-        "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in line) + "\n"
-        for line in lines
+def _law_first(
+    assessments: Sequence[ThresholdAssessment], rules: Mapping[str, Rule], on: dt.date
+) -> list[ThresholdAssessment]:
+    """Laws in force first, and of each kind the worst news first."""
+    return sorted(
+        assessments,
+        key=lambda item: (
+            rules[item.rule_id].status_on(on) is not Standing.IN_FORCE,
+            _POSITION_ORDER.index(item.position),
+        ),
     )
+
+
+def describe_side(scope: Scope) -> str:
+    """Where the power was read, in words; "" for what is no power of the run."""
+    return _SIDES.get(scope, "")
 
 
 def _headline(measurement: Measurement, question: Question) -> str:
@@ -70,14 +96,14 @@ def _headline(measurement: Measurement, question: Question) -> str:
     parts = [f"{question.count:,} x {names}"]
     energy = measurement.energy
     if energy is not None and energy.scope.is_node:
-        parts.append(f"{len(energy.devices)} node{'s' if len(energy.devices) != 1 else ''}")
+        parts.append(name_count(len(energy.devices), "node"))
     parts.append(
         format_duration(measurement.duration_s) if measurement.duration_s is not None else "time not recorded"
     )
     return ", ".join(parts)
 
 
-def _measured_lines(measurement: Measurement, question: Question) -> Iterator[str]:
+def _measured_lines(measurement: Measurement) -> Iterator[str]:
     energy, estimate, upper = measurement.energy, measurement.estimate, measurement.upper
     if energy is not None:
         covered = "" if energy.coverage is None else f", {100 * energy.coverage:.1f} % of the time covered"
@@ -99,20 +125,28 @@ def _measured_lines(measurement: Measurement, question: Question) -> Iterator[st
     if upper is None:
         yield "  at most     nothing bounds this run"
         return
-    if upper.by is BoundBy.TIME:
-        how = f"{question.count:,} chips x time x {upper.peak_precision} peak"
-    else:
-        how = f"energy over {float(upper.safety):g} x power limit per {upper.peak_precision} peak"
-    yield f"  at most     {format_flop(upper.flop)} FLOP ({how})"
+    yield f"  at most     {format_flop(upper.flop)} FLOP ({_bound_words(upper)})"
 
 
-def _rule_sentence(item: ThresholdAssessment, rule: Rule) -> str:
-    level = f", {item.level}" if item.level else ""
+def _bound_words(upper: UpperBound) -> str:
+    """The product that was computed, with the chips and the time that it took."""
+    if upper.by is BoundBy.TIME and upper.count is not None and upper.duration_s is not None:
+        chips, time = name_count(upper.count, "chip"), format_duration(upper.duration_s)
+        return f"{chips} x {time} x {upper.peak_precision} peak"
+    return f"energy over {float(upper.safety):g} x power limit per {upper.peak_precision} peak"
+
+
+def _rule_sentence(item: ThresholdAssessment, rule: Rule, on: dt.date) -> str:
     doubt = " (The rule's wording was not verified.)" if rule.evidence is Evidence.RECALLED else ""
-    return (
-        f"{rule.title}{level}, {item.comparison.words} {format_flop(item.threshold_flop, digits=1)} FLOP: "
-        f"{_POSITION_WORDS[item.position]}. {item.reason}{doubt}"
-    )
+    return f"{_limit_words(item, rule, on)}: {_POSITION_WORDS[item.position]}. {item.reason}{doubt}"
+
+
+def _limit_words(item: ThresholdAssessment, rule: Rule, on: dt.date) -> str:
+    """The rule and its limit; what is no law in force says so before anything else."""
+    warning = warn_of_standing(rule, on)
+    level = f", {item.level}" if item.level else ""
+    limit = f"{item.comparison.words} {describe_amount(item.threshold_flop)} FLOP"
+    return f"{warning}{' ' if warning else ''}{rule.title}{level}, {limit}"
 
 
 def _marked(finding: Finding) -> str:
@@ -133,84 +167,146 @@ def _wrapped(text: str, *, indent: int, head: str = "") -> list[str]:
 
 
 def render_table_text(
-    answers: Sequence[RowAnswer], *, rules: Mapping[str, Rule], findings: Sequence[Finding], limit: int
+    answers: Sequence[RowAnswer],
+    *,
+    rules: Mapping[str, Rule],
+    on: dt.date,
+    findings: Sequence[Finding],
+    limit: int,
 ) -> str:
     """A line a run, then what was decided in all.
 
     Args:
         answers: One a row.
         rules: The rules by id.
+        on: The day that decides which of them is law.
         findings: Findings about the table as a whole.
         limit: How many rows with a bound to show; the summary counts them all.
     """
     bounded = [answer for answer in answers if answer.measurement.upper is not None]
-    lines = [_row_line(answer) for answer in bounded[:limit]]
+    letters = _letter_limits(answers[0].rules if answers else (), rules, on)
+    lines = [_row_line(answer, letters) for answer in bounded[:limit]]
     if lines:
-        lines.insert(0, f"{'run':<32} {'estimate, FLOP':<20} {'at most':<10} beside each rule")
+        head = f"{'run':<32} {'estimate, FLOP':<20} {'at most':<10} beside each rule: what was found"
+        lines = [*_legend(letters, answers[0].rules, rules, on), head, *lines]
+    if answers and not letters:
+        lines.insert(0, say_no_law(on))
     if len(bounded) > limit:
-        lines.append(f"... and {len(bounded) - limit} more rows (--rows {len(bounded)} shows them)")
+        more = name_count(len(bounded) - limit, "more row")
+        lines.append(f"... and {more} (--rows {len(bounded)} shows them)")
     if len(answers) > len(bounded):
-        lines.append(f"... and {len(answers) - len(bounded)} rows that nothing bounds (--json holds them)")
-    lines += ["", *_decided(answers, rules), *_row_findings(answers)]
+        open_rows = name_count(len(answers) - len(bounded), "row")
+        lines.append(f"... and {open_rows} that nothing bounds (--json holds them)")
+    lines += ["", *_decided(answers, letters, rules, on), *_row_findings(answers)]
     lines += [f"  {finding.code}: {finding.message}" for finding in findings]
-    return _joined(lines)
+    return join_lines(lines)
 
 
-def _row_line(answer: RowAnswer) -> str:
+def _letter_limits(
+    assessments: Sequence[ThresholdAssessment], rules: Mapping[str, Rule], on: dt.date
+) -> dict[tuple[str, str], str]:
+    """A letter for every limit, by rule and level: laws in force first, otherwise in the order given."""
+    limits = sorted(
+        ((item.rule_id, item.level) for item in assessments),
+        key=lambda limit: rules[limit[0]].status_on(on) is not Standing.IN_FORCE,
+    )
+    return {
+        limit: f"{ascii_uppercase[index % 26]}{index // 26 or ''}"
+        for index, limit in enumerate(dict.fromkeys(limits))
+    }
+
+
+def _legend(
+    letters: Mapping[tuple[str, str], str],
+    assessments: Sequence[ThresholdAssessment],
+    rules: Mapping[str, Rule],
+    on: dt.date,
+) -> Iterator[str]:
+    """What each letter stands for."""
+    items = {(item.rule_id, item.level): item for item in assessments}
+    for limit, letter in letters.items():
+        rule = rules[limit[0]]
+        force = ", in force" if rule.status_on(on) is Standing.IN_FORCE else ""
+        yield from _wrapped(f"{letter} = {_limit_words(items[limit], rule, on)}{force}", indent=4)
+
+
+def _row_line(answer: RowAnswer, letters: Mapping[tuple[str, str], str]) -> str:
     estimate, upper = answer.measurement.estimate, answer.measurement.upper
     interval = (
         "-" if estimate is None else f"{format_flop(estimate.low_flop)} to {format_flop(estimate.high_flop)}"
     )
     bound = "-" if upper is None else format_flop(upper.flop)
-    places = ", ".join(
-        f"{format_flop(item.threshold_flop, digits=1)} {_POSITION_WORDS[item.position]}"
-        for item in answer.rules
-    )
-    return f"{answer.row.run_id[:32]:<32} {interval:<20} {bound:<10} {places or '-'}"
+    places = {(item.rule_id, item.level): _POSITION_WORDS[item.position] for item in answer.rules}
+    judged = ", ".join(f"{letter} {places[limit]}" for limit, letter in letters.items()) or "-"
+    doubts = _doubts(answer)
+    run = escape_line(answer.row.run_id)[:32]
+    return f"{run:<32} {interval:<20} {bound:<10} {judged}{': ' if doubts else ''}{doubts}"
 
 
-def _decided(answers: Sequence[RowAnswer], rules: Mapping[str, Rule]) -> Iterator[str]:
+def _doubts(answer: RowAnswer) -> str:
+    """The codes of a row's contradictions and warnings, worst first."""
+    told = [f.code for f in rank_findings(answer.all_findings) if f.severity is not Severity.NOTE]
+    return ", ".join(dict.fromkeys(told))
+
+
+def _decided(
+    answers: Sequence[RowAnswer],
+    letters: Mapping[tuple[str, str], str],
+    rules: Mapping[str, Rule],
+    on: dt.date,
+) -> Iterator[str]:
     """For each limit: how many rows were called what, and how many could have been."""
-    limits = dict.fromkeys((item.rule_id, item.level) for answer in answers for item in answer.rules)
-    for rule_id, level in limits:
-        items = [
+    for limit in letters:
+        judged = [
             (answer, item)
             for answer in answers
             for item in answer.rules
-            if (item.rule_id, item.level) == (rule_id, level)
+            if (item.rule_id, item.level) == limit
         ]
-        counts = Counter(item.position for _, item in items)
-        threshold_flop = items[0][1].threshold_flop
-        yield (
-            f"{rules[rule_id].title}{f', {level}' if level else ''}, {items[0][1].comparison.words} "
-            f"{format_flop(threshold_flop, digits=1)} FLOP"
-        )
+        first = judged[0][1]
+        yield from _wrapped(_limit_words(first, rules[first.rule_id], on), indent=2)
+        counts = Counter(item.position for _, item in judged)
         yield "  " + ", ".join(
             f"{counts[position]} {_POSITION_WORDS[position]}" for position in _POSITION_ORDER
         )
-        bounded = [(a, i) for a, i in items if a.measurement.upper is not None]
-        within = [
-            (a, i)
-            for a, i in bounded
-            if a.measurement.upper is not None and 3 * a.measurement.upper.flop < threshold_flop
-        ]
-        below = sum(1 for _, i in within if i.position is Position.BELOW)
-        if within:
-            yield (
-                f"  of {len(within)} runs whose own bound is under a third of the threshold, {below} are "
-                f"called below ({100 * below / len(within):.0f} %)"
-            )
-        above = [
-            (a, i)
-            for a, i in items
-            if a.row.declared_flop is not None and i.comparison.is_met(a.row.declared_flop, threshold_flop)
-        ]
-        wrong = [a.row.run_id for a, i in above if i.position is Position.BELOW]
-        if above:
-            yield (
-                f"  of {len(above)} runs that declare a total over the threshold, {len(wrong)} are "
-                f"called below{': ' + ', '.join(wrong) if wrong else ''}"
-            )
+        yield from _decided_within(judged)
+        yield from _decided_above(judged)
+
+
+def _decided_within(judged: Sequence[tuple[RowAnswer, ThresholdAssessment]]) -> Iterator[str]:
+    """How many of the runs that lie far under the limit by their own bound are called below."""
+    within = [
+        item
+        for answer, item in judged
+        if answer.measurement.upper is not None and 3 * answer.measurement.upper.flop < item.threshold_flop
+    ]
+    below = sum(1 for item in within if item.position is Position.BELOW)
+    if within:
+        yield (
+            f"  of {name_count(len(within), 'run')} whose own bound is under a third of the threshold, "
+            f"{below} {_is_or_are(below)} called below ({100 * below / len(within):.0f} %)"
+        )
+
+
+def _decided_above(judged: Sequence[tuple[RowAnswer, ThresholdAssessment]]) -> Iterator[str]:
+    """Whether a run that itself declares more than the limit is called below: a test of the verdicts."""
+    above = [
+        (answer, item)
+        for answer, item in judged
+        if answer.row.declared_flop is not None
+        and item.comparison.is_met(answer.row.declared_flop, item.threshold_flop)
+    ]
+    wrong = [answer.row.run_id for answer, item in above if item.position is Position.BELOW]
+    if above:
+        declare = "declares" if len(above) == 1 else "declare"
+        yield (
+            f"  of {name_count(len(above), 'run')} that {declare} a total over the threshold, {len(wrong)} "
+            f"{_is_or_are(len(wrong))} called below{': ' if wrong else ''}{', '.join(wrong)}"
+        )
+
+
+def _is_or_are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def _row_findings(answers: Sequence[RowAnswer]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from flopwitness.foundation.errors import InputError
 from flopwitness.foundation.units import NANOSECOND_PER_SECOND, format_energy
 from flopwitness.measure.meter import Measurement
 from flopwitness.measure.samples import RunWindow, Series
+from flopwitness.present.estimate_text import describe_side
 
 __all__ = ["draw_power"]
 
@@ -50,6 +51,7 @@ def draw_power(series: Sequence[Series], measurement: Measurement, *, title: str
         _draw_total(axes, series, origin_ns)
         _draw_gaps(axes, measurement, origin_ns)
         _label(axes, title, origin_ns, measurement)
+        figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
         buffer = io.BytesIO()
         figure.savefig(
             buffer, format=format_name, dpi=150, metadata={"Date": None} if format_name == "svg" else {}
@@ -113,7 +115,9 @@ def _draw_gaps(axes: Axes, measurement: Measurement, origin_ns: int) -> None:
 def _label(axes: Axes, title: str, origin_ns: int, measurement: Measurement) -> None:
     energy = measurement.energy
     caption = (
-        "" if energy is None else f"\n{format_energy(energy.shown_j)} over the run, scope {energy.scope}"
+        ""
+        if energy is None
+        else f"\n{format_energy(energy.shown_j)} over the run, {describe_side(energy.scope)}"
     )
     axes.set_title(f"{title}{caption}", loc="left", fontsize=10)
     axes.set_xlabel(f"minutes since {format_utc(origin_ns).replace('T', ' ').replace('Z', ' UTC')}")
@@ -121,4 +125,3 @@ def _label(axes: Axes, title: str, origin_ns: int, measurement: Measurement) -> 
     axes.set_ylim(bottom=0)
     axes.margins(x=0.01)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="lower center", frameon=True, framealpha=0.9, fontsize=9)

@@ -24,6 +24,7 @@ from flopwitness.catalogue.rules import (
 )
 from flopwitness.foundation.units import format_flop
 from flopwitness.foundation.verdict import Finding, Position, Verdict
+from flopwitness.present.safe_text import escape_line
 
 __all__ = [
     "AssessedRule",
@@ -38,6 +39,8 @@ __all__ = [
     "render_rule",
     "render_rule_list",
     "render_rules_page",
+    "say_no_law",
+    "warn_of_standing",
 ]
 
 _WIDTH: Final = 100
@@ -133,12 +136,25 @@ def describe_standing(rule: Rule, on: dt.date) -> str:
     if standing is Standing.NOT_YET and rule.in_force_from:
         return f"not in force yet: applies from {_day(rule.in_force_from)}"
     if standing is Standing.ENDED and rule.in_force_until:
-        return f"not in force: it ended on {_day(rule.in_force_until)}"
+        how = "rescinded" if rule.status is RuleStatus.RESCINDED else "it ended"
+        return f"not in force: {how} on {_day(rule.in_force_until)}"
     if standing is Standing.UNKNOWN:
         return "not known to be in force: its date is unknown"
     if standing is Standing.GUIDANCE:
         return "not in force as law: guidance, which binds nobody"
     return f"not in force: {standing.value}"
+
+
+def warn_of_standing(rule: Rule, on: dt.date) -> str:
+    """A sentence for everything that is no law in force on the day `on`; "" for a law in force."""
+    if rule.status_on(on) is Standing.IN_FORCE:
+        return ""
+    return _sentence(describe_standing(rule, on))
+
+
+def say_no_law(on: dt.date) -> str:
+    """A sentence for a day on which no rule was law."""
+    return f"No compute rule in this catalogue was in force on {_day(on)}."
 
 
 def is_shown_by_default(rule: Rule, on: dt.date) -> bool:
@@ -198,11 +214,11 @@ def render_assessments(
             lines += _paragraph(_sentence(f"{describe_standing(each.rule, on)} ({each.rule.id})"))
         lines += [*_paragraph(_judgement(each)), *_basis(each.rule), ""]
     if not assessed:
-        lines += [f"No compute rule in this catalogue was in force on {_day(on)}.", ""]
+        lines += [say_no_law(on), ""]
     lines += _paragraph(f"Compared: {subject}, with the rules as they stood on {_day(on)}.")
     for finding in findings:
         lines += _paragraph(f"{finding.code}  {finding.message}", indent=2)
-    return "\n".join(lines)
+    return "\n".join(escape_line(line) for line in lines)
 
 
 def render_rules_page(catalogue: RuleCatalogue) -> str:

@@ -10,8 +10,9 @@ import click
 import pytest
 
 from flopwitness import __version__
-from flopwitness.cli import main
-from flopwitness.cli.main import cli, run
+from flopwitness.cli import group
+from flopwitness.cli.group import cli
+from flopwitness.cli.main import run
 from flopwitness.foundation.errors import BackendError, DecodeError, EvidenceError, FlopwitnessError
 
 Call = Callable[..., tuple[int, str, str]]
@@ -21,7 +22,7 @@ def test_help_names_every_verb_and_the_exit_statuses(call: Call) -> None:
     for option in ("--help", "-h"):
         status, out, err = call(option)
         assert (status, err) == (0, "")
-        for verb in main._VERBS:
+        for verb in group._VERBS:
             assert f"  {verb} " in out
         assert "3 inconclusive" in out
 
@@ -42,14 +43,15 @@ def test_the_version_is_told(call: Call) -> None:
     assert call("--version") == (0, f"flopwitness, version {__version__}\n", "")
 
 
-def test_a_bare_call_shows_how_to_call(call: Call) -> None:
+def test_a_bare_call_shows_the_help_on_many_lines(call: Call) -> None:
     status, out, err = call()
-    assert (status, out) == (2, "")
-    assert err.startswith("Usage: flopwitness")
-    assert "estimate" in err
+    assert (status, err) == (2, "")
+    assert out == call("--help")[1]
+    assert out.startswith("Usage: flopwitness")
+    assert out.count("\n") > 15
 
 
-@pytest.mark.parametrize("verb", list(main._VERBS))
+@pytest.mark.parametrize("verb", list(group._VERBS))
 def test_every_verb_can_be_loaded_and_explains_itself(call: Call, verb: str) -> None:
     status, out, err = call(verb, "--help")
     assert (status, err) == (0, "")
@@ -110,11 +112,66 @@ def test_an_error_names_place_expected_and_found(call: Call, monkeypatch: pytest
     assert call("estimate")[2] == "flopwitness: a.txt:3: torn (expected JSON; found mud)\n"
 
 
-@pytest.mark.parametrize("error", [DecodeError("torn"), ValueError("oops")])
-def test_debug_shows_the_traceback(call: Call, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+@pytest.mark.parametrize("words", [("--debug", "estimate"), ("estimate", "--debug")])
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(DecodeError("torn"), 2), (EvidenceError("no"), 1), (ValueError("oops"), 4), (click.UsageError("x"), 2)],
+)
+def test_debug_shows_the_traceback_anywhere_and_keeps_the_status(
+    call: Call, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int, words: tuple[str, ...]
+) -> None:
     _failing(monkeypatch, error)
-    with pytest.raises(type(error)):
-        call("--debug", "estimate")
+    found, out, err = call(*words)
+    assert (found, out) == (status, "")
+    assert "Traceback (most recent call last)" in err
+    assert err.splitlines()[-1].startswith("flopwitness: ")
+
+
+def test_after_two_dashes_debug_is_a_file(call: Call) -> None:
+    status, _, err = call("estimate", "--", "--debug")
+    assert status == 2
+    assert err == "flopwitness: --debug: no such file (expected a file, a folder or an archive)\n"
+
+
+def test_an_interrupt_behind_another_error_is_an_interrupt(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = RuntimeError("a class could not be made")
+    error.__cause__ = KeyboardInterrupt()
+    _failing(monkeypatch, error)
+    assert call("estimate") == (130, "", "flopwitness: interrupted\n")
+    plain = RuntimeError("a loop")
+    plain.__cause__ = ValueError("x")
+    plain.__cause__.__context__ = plain
+    _failing(monkeypatch, plain)
+    assert call("estimate")[0] == 4
+
+
+_INTERRUPT = """
+import os, signal, sys, threading
+sys.argv = ["flopwitness", "estimate", {log!r}, "--chip", "h100-sxm", "--count", "16"]
+from flopwitness.cli.main import run
+threading.Timer({wait_s}, os.kill, (os.getpid(), signal.SIGINT)).start()
+run()
+"""
+
+
+@pytest.mark.parametrize("wait_s", [0.001, 0.02, 0.05, 0.1, 0.2, 0.3])
+def test_an_interrupt_at_any_instant_is_one_line(run_folder: Path, wait_s: float) -> None:
+    program = _INTERRUPT.format(log=str(run_folder), wait_s=wait_s)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) in ((130, "flopwitness: interrupted\n"), (0, ""))
+    if wait_s < 0.05:
+        assert done.returncode == 130
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+@pytest.mark.parametrize("words", ["rules list", "--help", "rules list --json", ""])
+def test_a_full_disk_is_one_clear_line(words: str) -> None:
+    call = f"{shlex.quote(sys.executable)} -m flopwitness {words} >/dev/full"
+    done = subprocess.run(["bash", "-c", call], capture_output=True, text=True, check=False)
+    assert done.stderr == "flopwitness: the output cannot be written (found No space left on device)\n"
+    assert done.returncode == 4
 
 
 def test_the_process_ends_with_the_status(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Options become values, or an error that names the option."""
 
 import datetime as dt
+import math
 from fractions import Fraction
 
 import click
@@ -8,9 +9,19 @@ import pytest
 
 from flopwitness.catalogue.chips import Precision
 from flopwitness.catalogue.rules import load_rules
-from flopwitness.cli.options import choose_rules, option_date, option_precisions, option_safety, today
+from flopwitness.cli.options import (
+    FiniteRange,
+    WholeRange,
+    choose_rules,
+    known_formats,
+    option_count,
+    option_date,
+    option_precisions,
+    option_safety,
+    today,
+)
 from flopwitness.foundation.clock import FrozenClock, parse_utc
-from flopwitness.foundation.errors import InputError, UnknownRuleError
+from flopwitness.foundation.errors import DecodeError, InputError, UnknownRuleError
 
 CONTEXT = click.Context(click.Command("estimate"))
 OPTION = click.Option(["--x"])
@@ -58,15 +69,72 @@ def test_a_safety_factor_is_exact(text: str, value: Fraction) -> None:
     assert option_safety(CONTEXT, OPTION, text) == value
 
 
-@pytest.mark.parametrize("text", ["0", "-0.5", "1.01", "nan", "inf", "", "half", "1/0"])
+@pytest.mark.parametrize(
+    "text",
+    ["0", "-0.5", "1.01", "nan", "inf", "", "half", "1/0", "0_1", "٠.٥", "1/3/5", "1e", "1e-99999999"]
+    + ["1e-999999999", "1e999999999", "1/1" + "0" * 10_000, "0." + "1" * 10_000],
+)
 def test_other_safety_factors_are_refused(text: str) -> None:
     with pytest.raises(InputError) as caught:
         option_safety(CONTEXT, OPTION, text)
     assert caught.value.where == "--safety"
 
 
-def test_today_is_in_utc() -> None:
-    assert today(FrozenClock(utc_ns=parse_utc("2026-06-01T00:30:00+02:00"))) == dt.date(2026, 5, 31)
+def test_today_is_in_utc_by_the_clock_that_is_handed_in() -> None:
+    clock = FrozenClock(utc_ns=parse_utc("2026-06-01T00:30:00+02:00"))
+    root = click.Context(click.Command("flopwitness"), obj={"clock": clock})
+    assert today(click.Context(click.Command("estimate"), parent=root)) == dt.date(2026, 5, 31)
+    assert abs((today(CONTEXT) - dt.datetime.now(dt.UTC).date()).days) <= 1
+
+
+@pytest.mark.parametrize(
+    ("value", "number"), [("0.5", 0.5), (" 1e-1 ", 0.1), (".5", 0.5), ("1.", 1.0), (0.25, 0.25), (1, 1.0)]
+)
+def test_a_share_is_read(value: object, number: float) -> None:
+    assert FiniteRange(0, 1).convert(value, OPTION, CONTEXT) == number
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["nan", "NaN", "inf", "-inf", "1e999", "0_1", "٠", "", "x", "0x1", "2", "-0.1", math.nan, math.inf, True]
+    + ["1e" + "9" * 5_000, "0." + "1" * 5_000],
+)
+def test_what_is_no_share_is_refused_at_once(value: object) -> None:
+    with pytest.raises(click.BadParameter) as caught:
+        FiniteRange(0, 1).convert(value, OPTION, CONTEXT)
+    assert len(caught.value.message) < 200
+
+
+def test_a_number_that_no_range_bounds_must_be_finite_all_the_same() -> None:
+    for value in ("1e999", math.nan, -math.inf):
+        with pytest.raises(click.BadParameter):
+            FiniteRange().convert(value, OPTION, CONTEXT)
+
+
+@pytest.mark.parametrize(("value", "number"), [("8", 8), (" 12 ", 12), (5, 5)])
+def test_a_whole_number_is_read(value: object, number: int) -> None:
+    assert WholeRange(1, 20).convert(value, OPTION, CONTEXT) == number
+
+
+@pytest.mark.parametrize("value", ["1_0", "٣", "1.0", "1e1", "", "21", "0", "9" * 5_000, 1.5, True, math.nan])
+def test_what_is_no_whole_number_is_refused(value: object) -> None:
+    with pytest.raises(click.BadParameter) as caught:
+        WholeRange(1, 20).convert(value, OPTION, CONTEXT)
+    assert len(caught.value.message) < 200
+
+
+def test_a_count_names_its_option() -> None:
+    assert option_count(CONTEXT, OPTION, "2.5e24") == 25 * 10**23
+    assert option_count(CONTEXT, OPTION, None) is None
+    with pytest.raises(DecodeError) as caught:
+        option_count(CONTEXT, OPTION, "1_000")
+    assert caught.value.where == "--x"
+
+
+def test_the_formats_are_named_in_the_help() -> None:
+    assert "run-table" in known_formats(tables=True)
+    assert "run-table" not in known_formats(tables=False)
+    assert {"mlperf-power", "flopwitness-trace"} <= set(known_formats(tables=False))
 
 
 def test_named_rules_are_taken_once_and_in_order() -> None:

@@ -70,6 +70,15 @@ def test_what_a_person_wrote_is_read_exactly(text: str, expected: int) -> None:
         "1e-999999",
         "1e",
         "0x1",
+        "1_000",
+        "1e2_5",
+        "٣",
+        "１e25",
+        "Infinity",
+        "1e" + "9" * 20,
+        "0e-999999999",
+        "1" * 201,
+        "1." + "0" * 100_000,
     ],
 )
 def test_what_is_no_whole_count_is_refused(text: str) -> None:

@@ -1,5 +1,6 @@
 """The answer for other programs: the keys that DESIGN promises, counts as decimal strings."""
 
+import datetime as dt
 import json
 import re
 from collections.abc import Callable
@@ -34,6 +35,8 @@ FINDING = Finding(
     count=3,
     reproduce="r",
 )
+TODAY = dt.date(2026, 6, 1)
+RULES = {rule.id: rule for rule in load_rules().rules}
 INPUT = Provenance(path="a.txt", format="mlperf-power", digest=digest_bytes(b"a"), size_bytes=1)
 
 
@@ -53,7 +56,7 @@ def measured(
 @pytest.fixture
 def record(measured: Measurement, question: Question) -> dict[str, Any]:
     rules = assess_measurement(measured, [load_rules().find("eu-ai-act-art51")])
-    return render_run(measured, question, rules, inputs=[INPUT], findings=[FINDING])
+    return render_run(measured, question, rules, rules=RULES, on=TODAY, inputs=[INPUT], findings=[FINDING])
 
 
 def test_the_promised_keys_are_there(record: dict[str, Any]) -> None:
@@ -101,6 +104,8 @@ def test_the_values_are_those_of_the_measurement(record: dict[str, Any], measure
     assert re.fullmatch(r"2023-11-14T22:13:30Z", record["run_start"])
     assert record["rules"][0] | {"reason": ""} == {
         "id": "eu-ai-act-art51",
+        "status": "law",
+        "standing": "in force",
         "level": "",
         "threshold_flop": "1" + "0" * 25,
         "comparison": ">",
@@ -125,11 +130,38 @@ def test_the_values_are_those_of_the_measurement(record: dict[str, Any], measure
     ]
 
 
+def test_the_bound_names_the_chips_and_the_time_that_it_counts(
+    record: dict[str, Any], measured: Measurement
+) -> None:
+    assert measured.upper is not None
+    assert record["upper_bound"]["count"] == measured.upper.count
+    assert record["upper_bound"]["duration_s"] == pytest.approx(measured.upper.duration_s, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("rule_id", "status", "standing"),
+    [
+        ("us-ca-sb1047", "vetoed", "vetoed, never law"),
+        ("us-eo14110-model", "rescinded", "no longer in force"),
+        ("us-ny-raise", "law", "not yet in force"),
+        ("miri-draft-treaty", "proposal", "a proposal, not law"),
+        ("eu-gpai-indicative", "guidance", "guidance, not law"),
+    ],
+)
+def test_no_program_can_take_for_law_what_is_none(
+    measured: Measurement, question: Question, rule_id: str, status: str, standing: str
+) -> None:
+    items = assess_measurement(measured, [RULES[rule_id]])
+    record = render_run(measured, question, items, rules=RULES, on=TODAY, inputs=[], findings=[])
+    assert record["on"] == "2026-06-01"
+    assert {(rule["status"], rule["standing"]) for rule in record["rules"]} == {(status, standing)}
+
+
 def test_what_is_missing_is_null(measured: Measurement, question: Question) -> None:
     empty = replace(
         measured, duration_s=None, recorded_s=None, window=None, energy=None, estimate=None, upper=None
     )
-    record = render_run(empty, question, [], inputs=[], findings=[])
+    record = render_run(empty, question, [], rules=RULES, on=TODAY, inputs=[], findings=[])
     for key in ("duration_s", "recorded_s", "run_start", "energy_j", "coverage", "estimate", "upper_bound"):
         assert record[key] is None
     assert record["energy_high_j"] is None
@@ -144,7 +176,7 @@ def test_an_open_end_is_null(measured: Measurement, question: Question) -> None:
         energy=replace(measured.energy, high_j=None, coverage=None),
         upper=replace(measured.upper, time_flop=None, energy_flop=None),
     )
-    record = render_run(opened, question, [], inputs=[], findings=[])
+    record = render_run(opened, question, [], rules=RULES, on=TODAY, inputs=[], findings=[])
     assert record["energy_high_j"] is None
     assert record["coverage"] is None
     assert record["upper_bound"]["time_flop"] is None
@@ -164,7 +196,7 @@ def test_a_table_gives_a_record_a_row(chips: ChipCatalogue, reference: Reference
         )
         for row in rows
     ]
-    record = render_table(iter(answers), inputs=[INPUT], findings=[FINDING])
+    record = render_table(iter(answers), rules=RULES, on=TODAY, inputs=[INPUT], findings=[FINDING])
     assert json.loads(json.dumps(record, allow_nan=False)) == record
     one, two = record["runs"]
     assert (one["row"], one["run_id"], one["estimate"]["method"]) == (2, "one", "prior-time")

@@ -46,7 +46,7 @@ def test_an_svg_says_what_it_shows(
 ) -> None:
     trace = Trace(series=pair, windows=(make_window(5, 30),))
     words = _text(draw_power(pair, measure(trace), title="2 x H100", format_name="svg"))
-    for part in ("2 x H100", "kW", "minutes since 2023-11-14 22:13:20 UTC", "scope gpu"):
+    for part in ("2 x H100", "kW", "minutes since 2023-11-14 22:13:20 UTC", "at the accelerator boards"):
         assert part in words
     assert "power of 2 devices together" in words
     assert "the run, as its log marks it" in words
@@ -72,7 +72,7 @@ def test_without_an_energy_the_power_is_drawn_all_the_same(
     measure: MeasureIt, pair: tuple[Series, Series]
 ) -> None:
     words = _text(draw_power(pair, measure(Trace()), title="t", format_name="svg"))
-    assert "scope" not in words
+    assert "over the run" not in words
 
 
 def test_an_unfinished_run_is_not_shaded(

@@ -81,7 +81,7 @@ def test_a_threshold_in_words(rule_id: str, expected: str) -> None:
     [
         ("eu-ai-act-art51", "in force since 2 August 2025"),
         ("us-ny-raise", "not in force yet: applies from 1 January 2027"),
-        ("us-eo14110-model", "not in force: it ended on 20 January 2025"),
+        ("us-eo14110-model", "not in force: rescinded on 20 January 2025"),
         ("us-ca-sb1047", "not in force: vetoed, never law"),
         ("miri-draft-treaty", "not in force: a proposal, not law"),
         ("eu-gpai-modifier", "not in force as law: guidance, which binds nobody"),

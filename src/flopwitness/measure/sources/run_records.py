@@ -85,7 +85,7 @@ def open_text(data: bytes, judge: Callable[[Sequence[str]], int], *, where: str)
         DecodeError: Not UTF-8, no header, or a header with a name that stands twice.
     """
     text = _decode_utf8(data, where=where)
-    chosen: Records | None = None
+    chosen: tuple[int, Sequence[str], Iterator[Record]] | None = None
     best = (-1, -1)
     for delimiter in _DELIMITERS:
         rows = _split_text(text, delimiter, where=where)
@@ -94,12 +94,11 @@ def open_text(data: bytes, judge: Callable[[Sequence[str]], int], *, where: str)
             continue
         score = (judge(header.cells), len(header.cells))
         if score > best:
-            best = score
-            names = _name_columns(header.cells, where=f"{where}:{header.line}")
-            chosen = Records(line=header.line, names=names, rows=rows)
+            best, chosen = score, (header.line, header.cells, rows)
     if chosen is None:
         raise DecodeError("not a table", where=f"{where}:1", expected="a line of column names", found="none")
-    return chosen
+    line, cells, rows = chosen
+    return Records(line=line, names=_name_columns(cells, where=f"{where}:{line}"), rows=rows)
 
 
 def open_parquet(data: bytes, *, where: str) -> Records:

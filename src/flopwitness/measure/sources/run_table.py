@@ -33,7 +33,14 @@ from flopwitness.measure.sources.run_records import (
     open_text,
 )
 
-__all__ = ["EnergyOrigin", "RunRow", "RunTable", "decode_run_table", "is_run_table"]
+__all__ = [
+    "EnergyOrigin",
+    "RunRow",
+    "RunTable",
+    "check_run_table",
+    "decode_run_table",
+    "is_run_table",
+]
 
 FORMAT: Final = "run-table"
 MOST_SKIPPED_KEPT: Final = 1_000
@@ -190,15 +197,74 @@ def is_run_table(head: bytes, name: str) -> bool:
         head: The file's first bytes, with its whole first line.
         name: The file's name.
     """
-    if not is_parquet(head):
-        head = head[: head.rfind(b"\n") + 1]
     try:
-        names = _open(head, where=name).names
+        return check_run_table(head, where=name)
     except DecodeError:
         return False
-    plan = plan_columns(names, where=name)
+
+
+def check_run_table(head: bytes, *, where: str) -> bool:
+    """Whether a file that begins so is a table of runs, as `is_run_table` tells; a near miss is told.
+
+    A header that names what only a table of runs names was meant for one. Its owner must learn what is
+    wrong with it, and not that the file is unknown.
+
+    Args:
+        head: The file's first bytes, with its whole first line; all of a Parquet file.
+        where: The path to name in an error.
+
+    Returns:
+        True for a table of runs, False for a file that has nothing of one.
+
+    Raises:
+        DecodeError: Nearly a table of runs: a column name that stands twice, a quantity without a known
+            unit, no time and no energy, or single readings in place of runs.
+    """
+    if not is_parquet(head):
+        head = head[: head.rfind(b"\n") + 1]
+    known: set[str] = set()
+
+    def judge(names: Sequence[str]) -> int:
+        columns = plan_columns(names, where=where).columns
+        known.update(column.field for column in columns)
+        return len(columns)
+
+    try:
+        records = open_parquet(head, where=where) if is_parquet(head) else open_text(head, judge, where=where)
+    except DecodeError:
+        if known:
+            raise
+        return False
+    plan = plan_columns(records.names, where=f"{where}:{records.line}")
     fields = {column.field for column in plan.columns}
-    return plan.has(*_OF_A_WHOLE_RUN) and len(fields) > 1 and not _holds_readings(plan)
+    if plan.has(*_OF_A_WHOLE_RUN) and len(fields) > 1 and not _holds_readings(plan):
+        return True
+    if len(fields) > 1 or plan.refused:
+        raise _near_miss(records, plan, where=where)
+    return False
+
+
+def _near_miss(records: Records, plan: ColumnPlan, *, where: str) -> DecodeError:
+    """Why a table that names quantities of runs is no table of runs."""
+    if _holds_readings(plan):
+        single = next(name for name in plan.ignored if name.strip().lower() in _OF_ONE_READING)
+        return DecodeError(
+            "single readings or processes in place of whole runs",
+            where=f"{where}:{records.line}",
+            expected="one row a run",
+            found=f"a column {single.strip()}",
+        )
+    if plan.refused:
+        first = plan.refused[0]
+        return DecodeError(
+            "not a table of runs", where=first.where, expected=first.expected, found=first.found
+        )
+    return DecodeError(
+        "a table of runs without time or energy",
+        where=f"{where}:{records.line}",
+        expected="a column such as duration_s, energy_j or declared_flop, and one thing more",
+        found=", ".join(name[:40] for name in records.names[:20]),
+    )
 
 
 def _holds_readings(plan: ColumnPlan) -> bool:

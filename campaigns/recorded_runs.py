@@ -15,7 +15,9 @@ from typing import Final
 
 from flopwitness.catalogue.chips import Precision, load_chips
 from flopwitness.foundation.units import JOULE_PER_KWH, format_flop
-from flopwitness.measure.meter import Measurement, Question, measure_trace
+from flopwitness.measure.answer import Measurement
+from flopwitness.measure.meter import measure_trace
+from flopwitness.measure.question import Question
 from flopwitness.measure.reference import Workload, load_reference
 from flopwitness.measure.sources.formats import read_evidence
 

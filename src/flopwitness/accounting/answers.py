@@ -13,7 +13,7 @@ from flopwitness.accounting.thresholds import (
 from flopwitness.catalogue.rules import Rule
 from flopwitness.foundation.units import format_flop
 from flopwitness.foundation.verdict import Finding, Severity
-from flopwitness.measure.meter import Measurement
+from flopwitness.measure.answer import Measurement
 from flopwitness.measure.sources.run_table import RunRow
 
 __all__ = ["RowAnswer", "answer_row", "assess_measurement", "find_parents", "index_models", "range_of"]

@@ -3,40 +3,33 @@
 Logs of one run overlap, disagree and run past each other. What is chosen here is told as a finding.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Final
 
-from flopwitness.catalogue.chips import Chip
 from flopwitness.foundation.clock import utc_year
 from flopwitness.foundation.units import NANOSECOND_PER_SECOND, SECOND_PER_HOUR, format_duration
 from flopwitness.foundation.verdict import Finding, Severity
+from flopwitness.measure.capacity import device_limit_w, expected_devices, least_count
 from flopwitness.measure.energy import recorded_stretch
+from flopwitness.measure.plausibility import Hardware, settle_hardware
 from flopwitness.measure.quality import power_series
+from flopwitness.measure.question import Question
 from flopwitness.measure.samples import Channel, RunWindow, Scope, Series, Trace
 
 __all__ = [
-    "CHIPS_IN_A_NODE",
-    "CONVERSION_RANGE",
+    "Frame",
     "assess_clock",
-    "believe_conversion",
     "choose_power",
     "choose_window",
     "claimed_stretches",
-    "covers_limits",
-    "device_limit_w",
-    "expected_devices",
-    "least_count",
+    "frame_run",
     "length_s",
-    "needed_devices",
     "recorded_length_s",
     "recorded_span",
-    "total_limit_w",
 ]
 
-CONVERSION_RANGE: Final = (0.5, 1.1)  # what a power supply keeps; above 1 for a meter's own factor
 _SCOPE_PREFERENCE: Final = (
     Scope.GPU,
     Scope.MODULE,
@@ -47,13 +40,81 @@ _SCOPE_PREFERENCE: Final = (
     Scope.UNKNOWN,
 )
 _DAY_NS: Final = 86_400 * NANOSECOND_PER_SECOND
-_NODE_OVER_CHIPS: Final = 2.5  # no server on record draws more than twice its accelerators' limit
-_BOARD_OVER_CHIP: Final = 1.5  # boards whose limit can be raised go to 1.4
-CHIPS_IN_A_NODE: Final = 8  # where the catalogue names no server: what most of them hold
 _LATE_S: Final = 60.0  # within it a log is closed after its run
 _FIRST_NS: Final = 1_262_304_000 * NANOSECOND_PER_SECOND  # 2010: no log format that is read here is older
 _LAST_NS: Final = 4_102_444_800 * NANOSECOND_PER_SECOND  # 2100
 _LONGEST_RUN_S: Final = 100 * 365 * 24 * SECOND_PER_HOUR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """What an answer is about.
+
+    Attributes:
+        trace: The logs of the run, merged.
+        question: What the user states beside them.
+        scope: What the chosen readings cover.
+        series: One power series a device; none where no power was recorded.
+        window: The run, as its log marks it; None where no mark can be used.
+        in_run: The stretch that is estimated: the run, else the readings; None where nothing has a length.
+        span: The stretch that is bounded: everything that anything recorded speaks of.
+        duration_s: Length of what is estimated [s]; None where unknown.
+        recorded_s: Length of what is bounded [s]; None where no clock can be believed, or nothing has one.
+        count: How many chips are estimated: the user's number, or one for each recorded device.
+        hardware: What the bound covers: every chip, and the largest count, that any record names.
+    """
+
+    trace: Trace
+    question: Question
+    scope: Scope
+    series: tuple[Series, ...]
+    window: RunWindow | None
+    in_run: RunWindow | None
+    span: RunWindow | None
+    duration_s: float | None
+    recorded_s: float | None
+    count: int
+    hardware: Hardware
+
+    @property
+    def n_expected(self) -> int:
+        """How many devices the power of the estimated chips should come from."""
+        return expected_devices(self.trace, self.series, self.scope, self.question.chips, self.question.count)
+
+    @property
+    def limit_w(self) -> float | None:
+        """The most that one device of the estimated chips can draw [W]; None where it is not known."""
+        return device_limit_w(self.question.chips, self.question.count, self.scope, self.n_expected)
+
+
+def frame_run(trace: Trace, question: Question, findings: list[Finding]) -> Frame:
+    """Choose readings, run, times and hardware; what is odd about the choice goes to `findings`."""
+    scope, series = choose_power(trace, findings)
+    window = choose_window(trace, series, findings)
+    findings += assess_clock(trace)
+    readings = recorded_span(series, window)
+    span = recorded_span(series, window, claimed_stretches(trace))
+    recorded_s = recorded_length_s(span, trace)
+    count = least_count(series, scope, question.count)
+    return Frame(
+        trace=trace,
+        question=question,
+        scope=scope,
+        series=series,
+        window=window,
+        in_run=window or readings,
+        span=span,
+        duration_s=length_s(window) or length_s(readings) or recorded_s,
+        recorded_s=recorded_s,
+        count=count,
+        hardware=settle_hardware(
+            question.chips,
+            count,
+            declared_chips=question.declared_chips,
+            declared_count=None if trace.declaration is None else trace.declaration.chips,
+            findings=findings,
+        ),
+    )
 
 
 def choose_power(trace: Trace, findings: list[Finding]) -> tuple[Scope, tuple[Series, ...]]:
@@ -77,12 +138,6 @@ def choose_power(trace: Trace, findings: list[Finding]) -> tuple[Scope, tuple[Se
     return present[0], tuple(
         item for item in series if item.channel is Channel.POWER_W or item.device not in instant
     )
-
-
-def believe_conversion(series: Series) -> Series:
-    """The series without a conversion factor that no power supply has."""
-    lowest, highest = CONVERSION_RANGE
-    return series if lowest <= series.conversion <= highest else replace(series, conversion=1.0)
 
 
 def choose_window(trace: Trace, series: Sequence[Series], findings: list[Finding]) -> RunWindow | None:
@@ -287,95 +342,3 @@ def _marked_s(windows: Sequence[RunWindow]) -> float:
         total_ns += max(0, stop_ns - max(start_ns, end_ns))
         end_ns = max(end_ns, stop_ns)
     return total_ns / NANOSECOND_PER_SECOND
-
-
-def expected_devices(
-    trace: Trace, series: Sequence[Series], scope: Scope, chips: Sequence[Chip], count: int
-) -> int:
-    """How many devices the power should come from: chips, or the nodes that they fill.
-
-    The nodes that a log declares are its word, so they only ever add to what the chips need.
-    """
-    declared = trace.declaration.nodes if trace.declaration is not None and scope.is_node else None
-    return max(declared or 0, len(series), needed_devices(scope, chips, count))
-
-
-def needed_devices(scope: Scope, chips: Sequence[Chip], count: int) -> int:
-    """How many devices so many chips need at least: one each, or the nodes that they fill."""
-    return math.ceil(count / min(map(_chips_in_a_node, chips))) if scope.is_node else count
-
-
-def _chips_in_a_node(chip: Chip) -> int:
-    return chip.reference_node.chips if chip.reference_node is not None else CHIPS_IN_A_NODE
-
-
-def least_count(series: Sequence[Series], scope: Scope, count: int) -> int:
-    """How many chips there are at least: each GPU, module or node that was recorded holds one."""
-    return count if scope in (Scope.RAIL, Scope.UNKNOWN) else max(count, len(series))
-
-
-def covers_limits(scope: Scope, chips: Sequence[Chip]) -> bool:
-    """Whether the readings hold everything that the chips' power limits speak of.
-
-    A rail's energy beside a whole module's limit would make a bound that is too low.
-    """
-    if scope is Scope.RAIL:
-        return all(chip.power_scope == "rail" for chip in chips)
-    if scope is Scope.GPU:
-        return all(chip.power_scope != "module" for chip in chips)
-    return scope.is_node or scope is Scope.MODULE
-
-
-def device_limit_w(chips: Sequence[Chip], count: int, scope: Scope, n_devices: int) -> float | None:
-    """The most that one metered device can draw [W]; None where a chip's power limit is not known.
-
-    However many devices were handed over, any one of them may be a node filled with chips: the others may
-    hold none.
-
-    Args:
-        chips: The chips that may have been used; the highest limit counts.
-        count: How many chips in all.
-        scope: What one device is.
-        n_devices: Over how many devices the chips are spread.
-    """
-    limits = []
-    for chip in chips:
-        if chip.power_limit_w is None:
-            return None
-        if not scope.is_node:
-            limits.append(_BOARD_OVER_CHIP * chip.power_limit_w.value)
-            continue
-        n_chips = max(math.ceil(count / max(1, n_devices)), min(count, _chips_in_a_node(chip)))
-        limits.append(n_chips * _node_share_w(chip, chip.power_limit_w.value))
-    return max(limits, default=None)
-
-
-def total_limit_w(chips: Sequence[Chip], count: int, scope: Scope, n_devices: int) -> float | None:
-    """The most that all metered devices together can draw [W]; None where a power limit is not known.
-
-    The chips as stated, and beside them in each node as much as a whole node needs for its hosts and fans:
-    chips may be spread thinly, and some nodes may hold none.
-
-    Args:
-        chips: As for `device_limit_w`.
-        count: As for `device_limit_w`.
-        scope: As for `device_limit_w`.
-        n_devices: How many devices there are.
-    """
-    limits = []
-    for chip in chips:
-        if chip.power_limit_w is None:
-            return None
-        limit_w = chip.power_limit_w.value
-        if not scope.is_node:
-            limits.append(_BOARD_OVER_CHIP * limit_w * max(count, n_devices))
-            continue
-        host_w = max(0.0, _node_share_w(chip, limit_w) - limit_w) * _chips_in_a_node(chip)
-        limits.append(limit_w * count + host_w * max(n_devices, math.ceil(count / _chips_in_a_node(chip))))
-    return max(limits, default=None)
-
-
-def _node_share_w(chip: Chip, limit_w: float) -> float:
-    """What a node draws for each of its chips at most [W]."""
-    node = chip.reference_node
-    return node.power_limit_w.value / node.chips if node is not None else _NODE_OVER_CHIPS * limit_w

@@ -22,6 +22,7 @@ from flopwitness.measure.samples import Channel, Declaration, Mark, RunWindow, S
 from flopwitness.measure.wording import agree, plural
 
 __all__ = [
+    "assess_absent",
     "assess_copies",
     "assess_declaration",
     "assess_devices",
@@ -384,6 +385,25 @@ def assess_devices(
             )
         )
     return findings
+
+
+def assess_absent(energies: Sequence[Energy]) -> list[Finding]:
+    """Devices without any reading inside the run."""
+    absent = [device.device for device in energies if device.n_readings == 0 and device.claimed_s > 0]
+    if not absent:
+        return []
+    return [
+        Finding(
+            code="device-outside-run",
+            severity=Severity.WARNING,
+            message=(
+                f"{len(absent):,} of {plural(len(energies), 'device')} {agree(len(absent), 'has', 'have')} "
+                f"no reading inside the run, such as {absent[0]}; what is not read counts as unrecorded"
+            ),
+            where=absent[0],
+            count=len(absent),
+        )
+    ]
 
 
 def assess_copies(series: Sequence[Series]) -> list[Finding]:

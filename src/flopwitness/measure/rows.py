@@ -7,11 +7,13 @@ from dataclasses import replace
 from flopwitness.catalogue.chips import Chip, ChipCatalogue, Precision
 from flopwitness.foundation.errors import OutOfRangeError, UnknownChipError
 from flopwitness.foundation.verdict import Finding, Severity, rank_findings
+from flopwitness.measure.answer import Estimate, Measurement, RunEnergy
 from flopwitness.measure.bounds import UpperBound, bound_from_above
+from flopwitness.measure.capacity import CHIPS_IN_A_NODE, covers_limits, device_limit_w
 from flopwitness.measure.estimators.prior import Observation
-from flopwitness.measure.framing import CHIPS_IN_A_NODE, covers_limits, device_limit_w
-from flopwitness.measure.meter import Estimate, Measurement, Question, RunEnergy, settle_estimate
+from flopwitness.measure.meter import settle_estimate
 from flopwitness.measure.plausibility import Power, assess_power, settle_hardware
+from flopwitness.measure.question import Question
 from flopwitness.measure.reference import ReferenceTable
 from flopwitness.measure.sources.run_table import RunRow
 

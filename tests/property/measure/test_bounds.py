@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flopwitness.catalogue.chips import Chip, ChipCatalogue, load_chips
+from flopwitness.measure.answer import Measurement
 from flopwitness.measure.bounds import BoundBy, UpperBound, bound_from_above
-from flopwitness.measure.meter import Measurement, Question, measure_trace
+from flopwitness.measure.meter import measure_trace
+from flopwitness.measure.question import Question
 from flopwitness.measure.reference import ReferenceTable, load_reference
 from flopwitness.measure.samples import Channel, RunWindow, Scope, Series, Trace
 

@@ -17,7 +17,8 @@ from flopwitness.accounting.thresholds import NO_COMPUTE, ComputeRange
 from flopwitness.catalogue.chips import ChipCatalogue
 from flopwitness.catalogue.rules import Rule, load_rules
 from flopwitness.foundation.verdict import Position, Severity, Verdict
-from flopwitness.measure.meter import Measurement, Question
+from flopwitness.measure.answer import Measurement
+from flopwitness.measure.question import Question
 from flopwitness.measure.reference import ReferenceTable
 from flopwitness.measure.rows import measure_row
 from flopwitness.measure.sources.run_table import RunRow

@@ -9,20 +9,22 @@ import pytest
 from flopwitness.catalogue.chips import ChipCatalogue
 from flopwitness.foundation.clock import parse_utc
 from flopwitness.foundation.verdict import Finding, Severity
+from flopwitness.measure.capacity import (
+    covers_limits,
+    device_limit_w,
+    expected_devices,
+    least_count,
+    needed_devices,
+    total_limit_w,
+)
 from flopwitness.measure.framing import (
     assess_clock,
     choose_power,
     choose_window,
     claimed_stretches,
-    covers_limits,
-    device_limit_w,
-    expected_devices,
-    least_count,
     length_s,
-    needed_devices,
     recorded_length_s,
     recorded_span,
-    total_limit_w,
 )
 from flopwitness.measure.samples import Channel, Declaration, Mark, RunWindow, Scope, Series, Trace
 

@@ -11,8 +11,10 @@ import pytest
 from flopwitness.catalogue.chips import Chip, ChipCatalogue, Precision
 from flopwitness.foundation.digest import digest_bytes
 from flopwitness.foundation.verdict import Severity
+from flopwitness.measure.answer import Measurement
 from flopwitness.measure.bounds import BoundBy
-from flopwitness.measure.meter import Measurement, Question, measure_trace
+from flopwitness.measure.meter import measure_trace
+from flopwitness.measure.question import Question
 from flopwitness.measure.reference import ReferenceTable, Workload
 from flopwitness.measure.samples import (
     Channel,

@@ -7,7 +7,9 @@ from fractions import Fraction
 import pytest
 
 from flopwitness.catalogue.chips import Chip, ChipCatalogue
-from flopwitness.measure.meter import Measurement, Question, measure_trace
+from flopwitness.measure.answer import Measurement
+from flopwitness.measure.meter import measure_trace
+from flopwitness.measure.question import Question
 from flopwitness.measure.reference import ReferenceTable
 from flopwitness.measure.samples import Channel, RunWindow, Scope, Series, Trace
 

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from flopwitness.catalogue.chips import Chip, ChipCatalogue, Precision
+from flopwitness.measure.answer import Measurement
 from flopwitness.measure.bounds import BoundBy
-from flopwitness.measure.meter import Measurement, Question
+from flopwitness.measure.question import Question
 from flopwitness.measure.reference import ReferenceTable
 from flopwitness.measure.rows import chip_left_open, measure_row
 from flopwitness.measure.samples import Scope

@@ -1,0 +1,94 @@
+"""What the meter answers: energy, estimate, bound and findings of one run."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from flopwitness.foundation.verdict import Finding
+from flopwitness.measure.bounds import UpperBound
+from flopwitness.measure.energy import Energy
+from flopwitness.measure.estimators.prior import Prior
+from flopwitness.measure.samples import RunWindow, Scope
+
+__all__ = ["CONVENTION", "Estimate", "Measurement", "RunEnergy"]
+
+CONVENTION: Final = (
+    "model FLOP, a multiply-add is 2; the upper bound holds for executed FLOP of any precision"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnergy:
+    """The energy of all devices together.
+
+    Attributes:
+        scope: What the readings cover.
+        devices: One figure a device, over the run.
+        shown_j: What the readings show over the run [J].
+        working_w: Energy-weighted mean power of all devices together [W], int p^2 / int p: idle time around
+            the work, or pauses in it, hardly change it.
+        low_j: The least that they leave possible [J].
+        high_j: The most [J]; None where a gap or a missing device has no limit.
+        recorded_high_j: The most over everything recorded [J]; None likewise.
+        coverage: Covered time over claimed time, 0 to 1, of the least covered devices that the chips need:
+            what else was handed over does not make up for them. None where a table of runs does not say.
+        filled: Covered or bridged time over claimed time of the same devices, 0 to 1.
+    """
+
+    scope: Scope
+    devices: tuple[Energy, ...]
+    shown_j: float
+    working_w: float
+    low_j: float
+    high_j: float | None
+    recorded_high_j: float | None
+    coverage: float | None
+    filled: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A point never travels without its interval, level, method and the digest of what it rests on.
+
+    Attributes:
+        flop: The point.
+        low_flop: Lower end, rounded down.
+        high_flop: Upper end, rounded up; at most the upper bound.
+        level: Nominal level of the interval.
+        calibration: Digest of the calibration or reference table.
+        prior: How the prior came to it.
+    """
+
+    flop: int
+    low_flop: int
+    high_flop: int
+    level: float
+    calibration: str
+    prior: Prior
+
+    @property
+    def ratio(self) -> float:
+        """Upper end over lower end."""
+        return self.high_flop / max(1, self.low_flop)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """The meter's answer for one run.
+
+    Attributes:
+        duration_s: The run's length as marked, else the recording's [s]; None where unknown.
+        recorded_s: The length of everything recorded [s]; None where unknown.
+        window: The run that was measured; None for the whole recording.
+        energy: The energy; None where no power was recorded.
+        estimate: The interval; None where nothing can be estimated.
+        upper: The bound; None where nothing bounds the run.
+        findings: What a reader must know, worst first.
+    """
+
+    duration_s: float | None
+    recorded_s: float | None
+    window: RunWindow | None
+    energy: RunEnergy | None
+    estimate: Estimate | None
+    upper: UpperBound | None
+    findings: tuple[Finding, ...]

@@ -1,0 +1,33 @@
+"""What a user states beside the logs."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from flopwitness.catalogue.chips import Chip, Precision
+from flopwitness.measure.bounds import SAFETY_DEFAULT
+from flopwitness.measure.reference import Workload
+
+__all__ = ["Question"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What the user states beside the logs.
+
+    Attributes:
+        chips: The chips that may have been used; several where a name leaves the variant open.
+        count: How many chips in all.
+        precisions: The precisions that may have been used; empty where nobody says.
+        workload: What is stated of the workload.
+        safety: The factor s of the energy bound.
+        level: Nominal level of the interval.
+        declared_chips: The chips that the log itself declares; the bound covers them too.
+    """
+
+    chips: tuple[Chip, ...]
+    count: int
+    precisions: tuple[Precision, ...] = ()
+    workload: Workload = Workload.ANY
+    safety: Fraction = SAFETY_DEFAULT
+    level: float = 0.9
+    declared_chips: tuple[Chip, ...] = ()

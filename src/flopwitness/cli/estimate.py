@@ -13,7 +13,7 @@ import click
 
 from flopwitness.accounting.answers import answer_row, assess_measurement, index_models
 from flopwitness.accounting.thresholds import NO_COMPUTE, ComputeRange
-from flopwitness.catalogue.chips import Chip, ChipCatalogue, Precision, load_chips
+from flopwitness.catalogue.chips import Chip, ChipCatalogue, Precision, load_chips, normalise_name
 from flopwitness.catalogue.rules import Rule, load_rules
 from flopwitness.cli.evidence import read_logs_or_table
 from flopwitness.cli.options import (
@@ -35,9 +35,11 @@ from flopwitness.cli.outputs import check_outputs
 from flopwitness.foundation.errors import DecodeError, InputError, UnknownChipError
 from flopwitness.foundation.files import write_all_whole
 from flopwitness.foundation.verdict import Finding, Severity, combine_verdicts, rank_findings
+from flopwitness.measure.answer import Measurement
 from flopwitness.measure.bounds import SAFETY_DEFAULT, SAFETY_HOSTILE
-from flopwitness.measure.meter import Measurement, Question, measure_trace
+from flopwitness.measure.meter import measure_trace
 from flopwitness.measure.quality import power_series
+from flopwitness.measure.question import Question
 from flopwitness.measure.reference import Workload, load_reference
 from flopwitness.measure.rows import chip_left_open, measure_row
 from flopwitness.measure.samples import Declaration, Scope, Trace
@@ -49,7 +51,8 @@ from flopwitness.present.safe_text import encode_answer, name_count
 
 __all__ = ["command"]
 
-_NEAREST: Final = 3
+_NEAR: Final = 0.5
+_USUAL_CHIPS: Final = ("h100-sxm", "a100-sxm-80gb", "H200")
 _MOST_CHIPS: Final = 1_000_000_000
 
 
@@ -286,11 +289,9 @@ def _find_chips(catalogue: ChipCatalogue, name: str) -> tuple[Chip, ...]:
     try:
         return catalogue.find(name)
     except UnknownChipError as error:
-        ids = [chip.id for chip in catalogue.chips]
-        near = difflib.get_close_matches(name.casefold(), ids, n=_NEAREST, cutoff=0)
-        raise UnknownChipError(
-            error.message, where="--chip", expected=f"such as {', '.join(near)}", found=error.found
-        ) from None
+        is_near = difflib.get_close_matches(normalise_name(name), catalogue.names, cutoff=_NEAR)
+        expected = error.expected if is_near else f"an id or a name such as {', '.join(_USUAL_CHIPS)}"
+        raise UnknownChipError(error.message, where="--chip", expected=expected, found=error.found) from None
 
 
 def _reproducible(findings: Sequence[Finding], call: _Call) -> list[Finding]:

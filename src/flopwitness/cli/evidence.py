@@ -15,6 +15,7 @@ from flopwitness.measure.sources.run_table import RunTable, check_run_table, dec
 __all__ = ["read_logs_or_table"]
 
 _LARGEST_TABLE_BYTES: Final = 512 * 1024 * 1024
+_GZIP: Final = b"\x1f\x8b"
 _HEAD_BYTES: Final = 64 * 1024
 
 
@@ -69,6 +70,8 @@ def _explain_unread(logs: Sequence[Path], error: DecodeError, near_miss: DecodeE
         head = _head(path)
         if is_parquet(head):
             expected = f"{error.expected}, or a table of runs with columns such as chip and duration_s"
+        elif head.startswith(_GZIP):  # a table is read where it lies, not in an archive
+            continue
         elif error.where == f"{path}:1" and guess_format(head, path.name) is None:
             expected = f"one of {', '.join(known_formats(tables=True))}"
         else:

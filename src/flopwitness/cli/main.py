@@ -1,27 +1,26 @@
 """The entry point: one line for an error and one exit status, whatever happens and whenever.
 
-This module imports nothing that takes time. An interrupt can then strike only what `run` already guards, the
-loading of the other modules included.
+This module imports nothing that is not loaded already. An interrupt can then strike only what `run` guards,
+the loading of every other module included.
 """
 
-import contextlib
 import os
-import signal
 import sys
-from typing import Final, TextIO
 
 __all__ = ["run"]
 
-_INTERRUPTED: Final = 130
+_INTERRUPTED = 130
 
 
 def run() -> None:
     """Run the command line and end the process with the status of DESIGN section 5."""
     try:
+        import signal  # noqa: PLC0415 (see above)
+
+        sys.unraisablehook = _end_on_interrupt
         status = _main(sys.argv[1:])
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the answer stands; the process only has to end
-    except KeyboardInterrupt:  # between the guarded steps
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the answer stands; the process has only to end
+    except KeyboardInterrupt:  # between two steps
         status = _say("interrupted", _INTERRUPTED)
     sys.exit(status)
 
@@ -35,10 +34,10 @@ def _main(arguments: list[str]) -> int:
     is_debug = "--debug" in arguments[:end]
     arguments = [word for word in arguments[:end] if word != "--debug"] + arguments[end:]
     try:
-        from flopwitness.cli.group import call  # noqa: PLC0415 (an interrupt while modules load is told too)
+        from flopwitness.cli.group import call  # noqa: PLC0415 (see above)
 
         return call(arguments)
-    except BaseException as error:  # noqa: BLE001 (every end of the process is told in one line)
+    except BaseException as error:  # noqa: BLE001 (every way to end is told in one line)
         return _tell(error, is_debug=is_debug)
 
 
@@ -47,17 +46,17 @@ def _tell(error: BaseException, *, is_debug: bool) -> int:
     if _is_interrupt(error):
         return _say("interrupted", _INTERRUPTED)
     if isinstance(error, BrokenPipeError):
-        _silence(sys.stdout)
+        _silence_output()
         return 0
     if is_debug:
         import traceback  # noqa: PLC0415 (only here)
 
         traceback.print_exception(error)
-    from flopwitness.cli.group import describe_failure  # noqa: PLC0415 (it may be what failed to load)
+    from flopwitness.cli.group import describe_failure  # noqa: PLC0415 (see above)
 
     message, status = describe_failure(error)
     if isinstance(error, OSError):
-        _silence(sys.stdout)
+        _silence_output()
     return _say(message, status)
 
 
@@ -72,14 +71,28 @@ def _is_interrupt(error: BaseException | None) -> bool:
     return False
 
 
+def _end_on_interrupt(unraisable: "sys.UnraisableHookArgs") -> None:
+    """End the process where an interrupt struck code that cannot pass it on, such as a weak reference's.
+
+    The interpreter would print a traceback and go on as if nobody had interrupted it.
+    """
+    if issubclass(unraisable.exc_type, KeyboardInterrupt):
+        os._exit(_say("interrupted", _INTERRUPTED))
+    sys.__unraisablehook__(unraisable)
+
+
 def _say(message: str, status: int) -> int:
-    with contextlib.suppress(OSError, AttributeError):  # full or closed: the status still tells
+    try:
         sys.stderr.write(f"flopwitness: {message}\n")
         sys.stderr.flush()
+    except (OSError, AttributeError):
+        pass
     return status
 
 
-def _silence(stream: TextIO) -> None:
-    """Send what is left in a stream's buffer nowhere, so that the end of the process does not fail on it."""
+def _silence_output() -> None:
+    """Send what is left in the buffer nowhere, so that the end of the process does not fail on it."""
+    import contextlib  # noqa: PLC0415 (see above)
+
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -8,6 +8,8 @@ from typing import IO, Any
 
 import pytest
 
+from flopwitness.catalogue.chips import load_chips
+from flopwitness.cli import estimate
 from flopwitness.foundation.units import decode_flop
 
 Call = Callable[..., tuple[int, str, str]]
@@ -135,6 +137,14 @@ def test_files_that_are_not_there_are_refused(
         (("--where", "a=b"), ("--where", "a table of runs")),
         (("--gate", "80"), ("--gate", "a table of runs")),
         (("--gate", "nan"), ("--gate",)),
+        (("--level", "inf"), ("--level",)),
+        (("--tolerance", "-inf"), ("--tolerance",)),
+        (("--safety", "1e-999999999"), ("--safety",)),
+        (("--safety", "1e999999999"), ("--safety",)),
+        (("--count", "1_6"), ("--count",)),
+        (("--rows", "\u0663"), ("--rows",)),
+        (("--other-flop", "1_000"), ("--other-flop",)),
+        (("--other-flop", "1e999999999"), ("--other-flop",)),
     ],
 )
 def test_wrong_options_are_refused_in_one_line(
@@ -318,13 +328,126 @@ def test_what_a_table_cannot_do_is_refused(
     _check_refused(call("estimate", run_folder / "result.txt", "--format", "run-table"), "result.txt")
 
 
-def test_an_empty_table_says_so(call: Call, table_file: Path) -> None:
-    table_file.write_text(table_file.read_text().splitlines()[0] + "\n")
-    status, out, err = call("estimate", table_file, "--json")
-    if status == 0:
-        assert json.loads(out)["runs"] == []
-    else:
-        _check_refused((status, out, err), str(table_file))
+def test_a_table_of_which_no_row_can_be_read_is_refused_with_the_first_reason(
+    call: Call, table_file: Path
+) -> None:
+    header = table_file.read_text().splitlines()[0] + "\n"
+    table_file.write_text(header)
+    _check_refused(call("estimate", table_file), str(table_file), "without runs")
+    table_file.write_text(f"{header}a,h100\nb,h100\n")
+    _check_refused(
+        call("estimate", table_file), f"{table_file}:2: no row could be read", "5 cells", "2 cells"
+    )
+    table_file.write_text(f"{header}a,h100\nb,H100 SXM,8,60,\n")
+    assert len(_record(call, table_file)["runs"]) == 1
+
+
+def test_a_judged_table_ends_with_0_and_the_help_says_so(call: Call, table_file: Path) -> None:
+    assert call("estimate", table_file, *ART51)[0] == 0
+    assert "For a table it is 0 once the rows are judged" in " ".join(call("estimate", "--help")[1].split())
+
+
+def test_what_is_no_law_says_so_before_its_verdict(call: Call, run_folder: Path, table_file: Path) -> None:
+    vetoed = ("--rule", "us-ca-sb1047", "--on", "2026-06-01")
+    for log in (run_folder, table_file):
+        out = " ".join(call("estimate", log, *vetoed)[1].split())
+        assert "Not in force: vetoed, never law. California SB 1047, more than 1e26 FLOP" in out
+    assert _record(call, run_folder, *vetoed)["rules"][0]["standing"] == "vetoed, never law"
+    assert _record(call, table_file, *vetoed)["runs"][0]["rules"][0]["status"] == "vetoed"
+
+
+def test_a_day_without_law_is_said(call: Call, run_folder: Path, table_file: Path) -> None:
+    for log in (run_folder, table_file):
+        out = call("estimate", log, "--on", "1900-01-01")[1]
+        assert out.count("No compute rule in this catalogue was in force on 1 January 1900.") == 1
+
+
+@pytest.mark.parametrize("option", ["--out", "--plot"])
+def test_the_evidence_is_never_written_over(
+    call: Call, run_folder: Path, tmp_path: Path, option: str
+) -> None:
+    result = run_folder / "result.txt"
+    (tmp_path / "link.png").symlink_to(result)
+    before = {path: path.read_bytes() for path in run_folder.rglob("*.txt")}
+    for target in (result, tmp_path / "link.png", run_folder / "new.png"):
+        _check_refused(call("estimate", run_folder, option, target), option, "write into the evidence")
+    assert {path: path.read_bytes() for path in run_folder.rglob("*") if path.is_file()} == before
+
+
+def test_two_answers_never_share_a_file(call: Call, run_folder: Path, tmp_path: Path) -> None:
+    same = tmp_path / "same.png"
+    _check_refused(call("estimate", run_folder, "--plot", same, "--out", same), "two answers in one file")
+    assert not same.exists()
+
+
+def test_targets_are_checked_before_the_work(
+    call: Call, run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("work was done")
+
+    monkeypatch.setattr(estimate, "read_logs_or_table", fail)
+    os.mkfifo(tmp_path / "pipe")
+    for target in (tmp_path / "pipe", tmp_path, tmp_path / "missing" / "x.json", Path("/dev/null")):
+        _check_refused(
+            call("estimate", run_folder, "--out", target, "--plot", tmp_path / "p.png"), "cannot be written"
+        )
+
+
+def test_where_the_second_file_cannot_be_written_the_first_is_not_left(
+    call: Call, run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = Path.replace
+
+    def fail(path: Path, target: Path) -> Path:
+        if target.name == "x.json":
+            raise PermissionError(1, "Operation not permitted")
+        return usual(path, target)
+
+    monkeypatch.setattr(Path, "replace", fail)
+    before = sorted(tmp_path.rglob("*"))
+    found = call("estimate", run_folder, "--plot", tmp_path / "p.png", "--out", tmp_path / "x.json")
+    _check_refused(found, "x.json", "cannot be written")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_json_is_encoded_only_where_it_is_asked_for(
+    call: Call, run_folder: Path, table_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded: list[object] = []
+
+    def encode(record: object) -> str:
+        encoded.append(record)
+        return "{}"
+
+    monkeypatch.setattr(estimate, "encode_answer", encode)
+    for log in (run_folder, table_file):
+        assert call("estimate", log)[0] == 0
+    assert encoded == []
+    assert call("estimate", table_file, "--json")[1] == "{}\n"
+    assert call("estimate", table_file, "--out", tmp_path / "x.json")[0] == 0
+    assert len(encoded) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("H100 SXN", "H100 SXM"), ("gaudi", "Gaudi"), ("abacus", "h100-sxm")]
+)
+def test_an_unknown_chip_is_told_names_that_are_known(
+    call: Call, run_folder: Path, name: str, near: str
+) -> None:
+    _check_refused(call("estimate", run_folder, "--chip", name), "--chip", near)
+    assert "docs/" not in call("estimate", run_folder, "--chip", name)[2]
+    known = load_chips()
+    assert all(known.find(usual) for usual in estimate._USUAL_CHIPS)
+
+
+def test_a_table_cannot_steer_the_terminal(call: Call, table_file: Path) -> None:
+    name = "x\x1b[2J\x9b31m\nEU AI Act Art. 51(2): below"
+    table_file.write_text(f'model,chip,count,duration_s\n"{name}",H100 SXM,8,60\n"{name}",{name!r},8,60\n')
+    for words in ((), ("--json",)):
+        out = call("estimate", table_file, *words)[1]
+        assert not {"\x1b", "\x9b"} & set(out)
+        assert "\nEU AI Act Art. 51(2): below" not in out
 
 
 def test_a_log_that_may_not_be_read_is_refused(

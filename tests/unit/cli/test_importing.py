@@ -82,6 +82,27 @@ def test_what_is_no_log_is_refused_and_nothing_written(call: Call, tmp_path: Pat
     assert not out.exists()
 
 
+def test_the_evidence_is_never_written_over(call: Call, run_folder: Path, tmp_path: Path) -> None:
+    result = run_folder / "result.txt"
+    before = result.read_bytes()
+    (tmp_path / "link").symlink_to(result)
+    for logs, out in ((result, result), (run_folder, result), (run_folder, tmp_path / "link")):
+        status, text, err = call("import", logs, "--out", out)
+        assert (status, text) == (2, "")
+        assert "write into the evidence" in err
+    assert result.read_bytes() == before
+
+
+def test_a_log_cannot_steer_the_terminal(call: Call, run_folder: Path, tmp_path: Path) -> None:
+    log = run_folder / "power_ac" / "node\x1b[2J\n_3.txt"
+    log.write_bytes((run_folder / "power_ac" / "node_1.txt").read_bytes() + b":::MLLOG {torn\n")
+    for words in ((), ("--json",)):
+        status, text, _ = call("import", run_folder, "--out", tmp_path / "run\x9b31m.parquet", *words)
+        assert status == 0
+        assert not {"\x1b", "\x9b"} & set(text)
+        assert "\n_3.txt" not in text
+
+
 def test_an_older_file_stays_when_the_import_fails(call: Call, tmp_path: Path) -> None:
     out = tmp_path / "run.parquet"
     out.write_bytes(b"old")

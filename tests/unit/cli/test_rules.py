@@ -172,6 +172,28 @@ def test_a_run_is_added_to_a_lineage(capsys: pytest.CaptureFixture[str], tmp_pat
     capsys.readouterr()
 
 
+def test_an_error_in_a_lineage_names_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "lineage.json"
+    base = {"id": "base", "runs": [{"id": "p", "flop": "6"}]}
+    loop = {"id": "loop", "parents": ["loop"], "runs": []}
+    for models, words in (([base], ["--model", "nobody"]), ([base, {**base, "id": "b"}], []), ([loop], [])):
+        path.write_text(json.dumps({"version": 1, "models": models}))
+        with pytest.raises(InputError) as caught:
+            call("assess", "--lineage", str(path), "--rule", "eu-ai-act-art51", *words)
+        assert caught.value.where.startswith(str(path))
+
+
+def test_a_lineage_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "lineage.json"
+    tuned = {"id": "t", "parents": ["x\x1b[2J\x9b31m\nbelow"], "runs": [{"id": "r", "flop": "6"}]}
+    path.write_text(json.dumps({"version": 1, "models": [tuned]}))
+    for words in ((), ("--json",)):
+        call("assess", "--lineage", str(path), "--rule", "eu-ai-act-art51", *words)
+        out = capsys.readouterr().out
+        assert not {"\x1b", "\x9b"} & set(out)
+        assert "\nbelow" not in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
@@ -183,6 +205,8 @@ def test_a_run_is_added_to_a_lineage(capsys: pytest.CaptureFixture[str], tmp_pat
         (["assess", "--flop", "1.5"], DecodeError),
         (["assess", "--flop", "-1"], DecodeError),
         (["assess", "--flop", "much"], DecodeError),
+        (["assess", "--flop", "1_000"], DecodeError),
+        (["assess", "--flop", "\u0661"], DecodeError),
         (["assess", "--flop", "1", "--model", "m"], InputError),
         (["assess", "--flop", "1", "--original-flop", "3"], InputError),
         (["assess", "--flop", "1", "--rate", "3"], InputError),

@@ -73,7 +73,7 @@ def test_what_a_person_wrote_is_read_exactly(text: str, expected: int) -> None:
         "1_000",
         "1e2_5",
         "٣",
-        "１e25",
+        "\uff11e25",
         "Infinity",
         "1e" + "9" * 20,
         "0e-999999999",

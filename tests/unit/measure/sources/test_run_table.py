@@ -13,6 +13,7 @@ from flopwitness.measure.sources.run_table import (
     EnergyOrigin,
     RunRow,
     RunTable,
+    check_run_table,
     decode_run_table,
     is_run_table,
 )
@@ -243,6 +244,34 @@ def test_parquet_is_read_like_text() -> None:
 )
 def test_table_of_runs_is_recognised(head: bytes) -> None:
     assert is_run_table(head, "runs.csv")
+
+
+@pytest.mark.parametrize(
+    ("head", "where", "found"),
+    [
+        (b"chip,count\nh100,8\n", "f:1", "chip, count"),
+        (b"duration_s,duration_s\n1,1\n", "f:1", "'duration_s'"),
+        (b"\n\nchip;count;duration\nh;8;3\n", "f:3, column duration", "no unit"),
+        (b"timestamp,run_id,duration_s,energy_kwh\n1,a,2,3\n", "f:1", "a column timestamp"),
+        (b"t_s,gpu_uuid,total_energy_consumption_mj,duration\n0,G,7,1\n", "f:1", "a column t_s"),
+    ],
+)
+def test_nearly_a_table_of_runs_is_told_why_not(head: bytes, where: str, found: str) -> None:
+    with pytest.raises(DecodeError) as caught:
+        check_run_table(head, where="f")
+    assert (caught.value.where, caught.value.found) == (where, found)
+    assert not is_run_table(head, "f")
+
+
+@pytest.mark.parametrize(
+    "head", [b"", b"duration_s\n1\n", b"a,b\n1,2\n", b"A duration, and an energy.\n", b"PAR1", b"\xff\n"]
+)
+def test_what_has_nothing_of_a_table_of_runs_is_told_nothing(head: bytes) -> None:
+    assert not check_run_table(head, where="f")
+
+
+def test_the_delimiter_that_fits_decides_and_not_the_first() -> None:
+    assert check_run_table(b"chip;x,a,a,y;duration_s\nh100;1;3\n", where="f")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from flopwitness.catalogue.rules import Rule
 from flopwitness.foundation.clock import format_utc
 from flopwitness.foundation.units import encode_flop
 from flopwitness.foundation.verdict import Finding
-from flopwitness.measure.meter import CONVENTION, Measurement, Question
+from flopwitness.measure.answer import CONVENTION, Measurement
+from flopwitness.measure.question import Question
 from flopwitness.measure.samples import Provenance
 from flopwitness.present.finding_json import render_finding
 

@@ -12,8 +12,9 @@ from flopwitness.accounting.thresholds import ThresholdAssessment
 from flopwitness.catalogue.rules import Evidence, Rule, Standing
 from flopwitness.foundation.units import format_duration, format_energy, format_flop
 from flopwitness.foundation.verdict import Finding, Position, Severity, rank_findings
+from flopwitness.measure.answer import Measurement
 from flopwitness.measure.bounds import BoundBy, UpperBound
-from flopwitness.measure.meter import Measurement, Question
+from flopwitness.measure.question import Question
 from flopwitness.measure.samples import Scope
 from flopwitness.present.rules_text import describe_amount, say_no_law, warn_of_standing
 from flopwitness.present.safe_text import escape_line, join_lines, name_count
@@ -267,7 +268,7 @@ def _decided(
         yield from _wrapped(_limit_words(first, rules[first.rule_id], on), indent=2)
         counts = Counter(item.position for _, item in judged)
         yield "  " + ", ".join(
-            f"{counts[position]} {_POSITION_WORDS[position]}" for position in _POSITION_ORDER
+            f"{counts[position]:,} {_POSITION_WORDS[position]}" for position in _POSITION_ORDER
         )
         yield from _decided_within(judged)
         yield from _decided_above(judged)
@@ -284,7 +285,7 @@ def _decided_within(judged: Sequence[tuple[RowAnswer, ThresholdAssessment]]) -> 
     if within:
         yield (
             f"  of {name_count(len(within), 'run')} whose own bound is under a third of the threshold, "
-            f"{below} {_is_or_are(below)} called below ({100 * below / len(within):.0f} %)"
+            f"{below:,} {_is_or_are(below)} called below ({100 * below / len(within):.0f} %)"
         )
 
 
@@ -300,7 +301,7 @@ def _decided_above(judged: Sequence[tuple[RowAnswer, ThresholdAssessment]]) -> I
     if above:
         declare = "declares" if len(above) == 1 else "declare"
         yield (
-            f"  of {name_count(len(above), 'run')} that {declare} a total over the threshold, {len(wrong)} "
+            f"  of {name_count(len(above), 'run')} that {declare} a total over the threshold, {len(wrong):,} "
             f"{_is_or_are(len(wrong))} called below{': ' if wrong else ''}{', '.join(wrong)}"
         )
 

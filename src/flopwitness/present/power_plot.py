@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from flopwitness.foundation.clock import format_utc
 from flopwitness.foundation.errors import InputError
 from flopwitness.foundation.units import NANOSECOND_PER_SECOND, format_energy
-from flopwitness.measure.meter import Measurement
+from flopwitness.measure.answer import Measurement
 from flopwitness.measure.samples import RunWindow, Series
 from flopwitness.present.estimate_text import describe_side
 

@@ -15,7 +15,9 @@ from flopwitness.catalogue.rules import load_rules
 from flopwitness.foundation.digest import digest_bytes
 from flopwitness.foundation.units import decode_flop
 from flopwitness.foundation.verdict import Finding, Severity
-from flopwitness.measure.meter import Measurement, Question, measure_trace
+from flopwitness.measure.answer import Measurement
+from flopwitness.measure.meter import measure_trace
+from flopwitness.measure.question import Question
 from flopwitness.measure.reference import ReferenceTable
 from flopwitness.measure.rows import measure_row
 from flopwitness.measure.samples import Provenance, RunWindow, Series, Trace

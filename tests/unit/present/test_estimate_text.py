@@ -11,8 +11,10 @@ from flopwitness.accounting.thresholds import NO_COMPUTE, ComputeRange
 from flopwitness.catalogue.chips import ChipCatalogue
 from flopwitness.catalogue.rules import Evidence, Rule, load_rules
 from flopwitness.foundation.verdict import Finding, Severity
+from flopwitness.measure.answer import Measurement
 from flopwitness.measure.bounds import BoundBy
-from flopwitness.measure.meter import Measurement, Question, measure_trace
+from flopwitness.measure.meter import measure_trace
+from flopwitness.measure.question import Question
 from flopwitness.measure.reference import ReferenceTable
 from flopwitness.measure.rows import measure_row
 from flopwitness.measure.samples import Scope, Series, Trace

@@ -10,7 +10,9 @@ import pytest
 
 from flopwitness.catalogue.chips import ChipCatalogue
 from flopwitness.foundation.errors import InputError
-from flopwitness.measure.meter import Measurement, Question, measure_trace
+from flopwitness.measure.answer import Measurement
+from flopwitness.measure.meter import measure_trace
+from flopwitness.measure.question import Question
 from flopwitness.measure.reference import ReferenceTable
 from flopwitness.measure.samples import RunWindow, Series, Trace
 from flopwitness.present.power_plot import _total, draw_power

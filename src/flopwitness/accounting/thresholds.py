@@ -329,7 +329,7 @@ def _why_unclear(limit: Fraction, comparison: Comparison, parts: _Total) -> str:
     if parts.upper_flop is None:
         return "Nothing bounds the compute from above."
     if not comparison.is_met(parts.upper_flop, limit):
-        return "The bound does not pass it, but with the sensors' tolerance it does."
+        return "The bound does not pass it, but with the tolerance for sensors and clocks it does."
     low, upper = format_flop(parts.low_flop), format_flop(parts.upper_flop)
     return f"The evidence leaves {low} to {upper} FLOP, on both sides of it."
 

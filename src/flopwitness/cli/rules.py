@@ -11,6 +11,7 @@ import click
 from flopwitness.accounting.lineage import LineageTotal, account_lineage, decode_lineage, find_final_model
 from flopwitness.accounting.thresholds import (
     NO_COMPUTE,
+    SENSOR_TOLERANCE_PPM,
     ComputeRange,
     assess_levels,
     assess_modification,
@@ -120,8 +121,8 @@ def assess_total(
     """Compare a total with the rules: does it stay below?
 
     \b
-    --flop N              an estimate: 5 % are added for the sensors
-    --low M --flop N      between M and N; N with 5 % decides "below", M decides "likely above"
+    --flop N              an estimate: 10 % are added for sensors and clocks
+    --low M --flop N      between M and N; N with 10 % decides "below", M decides "likely above"
     --flop N --exact      a statement; passing a threshold contradicts "stays below"
     --lineage FILE        the sum over all runs and ancestors; exact runs are statements
 
@@ -206,7 +207,8 @@ def _describe(
         stated = describe_range(ComputeRange(low_flop=stated_flop, upper_flop=stated_flop))
         parts.append(f"{stated}, stated as exact")
     if sensed != NO_COMPUTE:
-        parts.append(f"{describe_range(sensed)}, estimated (5 % added at the top for the sensors)")
+        added = f"{SENSOR_TOLERANCE_PPM // 10_000} % added at the top for sensors and clocks"
+        parts.append(f"{describe_range(sensed)}, estimated ({added})")
     if other != NO_COMPUTE:
         parts.append(f"{describe_range(other)} of other recorded compute")
     if rate is not None:

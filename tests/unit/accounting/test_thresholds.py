@@ -74,7 +74,9 @@ def test_the_tolerance_belongs_to_the_sensors_alone() -> None:
 def test_the_tolerance_alone_makes_it_unclear_and_says_so() -> None:
     found = assess_threshold(ART51, between(0, 10**25))
     assert found.position is Position.CANNOT_TELL
-    assert found.reason == "The bound does not pass it, but with the sensors' tolerance it does."
+    assert (
+        found.reason == "The bound does not pass it, but with the tolerance for sensors and clocks it does."
+    )
 
 
 def test_other_compute_is_added_at_both_ends() -> None:

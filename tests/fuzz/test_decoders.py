@@ -15,4 +15,3 @@ _SEED = 20_240_607
 def test_nothing_but_a_decode_error_escapes(decoder: KnownDecoder) -> None:
     report = check_decoder(decoder.decode, decoder.seeds, trials=_TRIALS, seed=_SEED)
     assert report.trials == _TRIALS
-    assert report.slowest_s < 2

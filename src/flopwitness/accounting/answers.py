@@ -105,7 +105,7 @@ def find_parents(
     if not row.base_model.strip():
         return NO_COMPUTE, ()
     names = [row.base_model] if _key(row.base_model) in index else row.base_model.split(",")
-    total, open_names, told = NO_COMPUTE, [], []
+    total, open_names, told, claimed = NO_COMPUTE, [], [], []
     for name in names:
         claims = [
             item for item in index.get(_key(name), ()) if item.declared_flop is not None and item is not row
@@ -116,11 +116,24 @@ def find_parents(
         totals = [item.declared_flop or 0 for item in claims]
         total = total.plus(ComputeRange(low_flop=min(totals), upper_flop=max(totals)))
         told += [finding for item in claims for finding in _understated(item, measure(item))]
+        claimed.append(f"{name.strip()} with {format_flop(max(totals))} FLOP")
     if open_names:
         told.append(_unrecorded(row, open_names))
     if told:
         total = ComputeRange(low_flop=total.low_flop, upper_flop=None)
+    if claimed:
+        told.append(_claimed(row, claimed))
     return total, tuple(told)
+
+
+def _claimed(row: RunRow, parents: Sequence[str]) -> Finding:
+    return Finding(
+        code="parent-claimed",
+        severity=Severity.NOTE,
+        message=f"it counts what it builds on as published: {', '.join(parents)}; nothing here checks that",
+        where=row.run_id,
+        count=len(parents),
+    )
 
 
 def _unrecorded(row: RunRow, names: Sequence[str]) -> Finding:

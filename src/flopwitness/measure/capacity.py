@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from flopwitness.catalogue.chips import Chip
-from flopwitness.measure.samples import Scope, Series, Trace
+from flopwitness.measure.samples import Declaration, Scope, Series, Trace
 
 __all__ = [
     "CHIPS_IN_A_NODE",
@@ -27,15 +27,23 @@ def expected_devices(
 ) -> int:
     """How many devices the power should come from: chips, or the nodes that they fill.
 
-    The nodes that a log declares are its word, so they only ever add to what the chips need.
+    The nodes that a log declares are its word, so they only ever add to what the chips need; but where it
+    declares more chips a node than the catalogue's server holds, so many fit.
     """
     declared = trace.declaration.nodes if trace.declaration is not None and scope.is_node else None
-    return max(declared or 0, len(series), needed_devices(scope, chips, count))
+    return max(declared or 0, len(series), needed_devices(scope, chips, count, declared=trace.declaration))
 
 
-def needed_devices(scope: Scope, chips: Sequence[Chip], count: int) -> int:
+def needed_devices(
+    scope: Scope, chips: Sequence[Chip], count: int, *, declared: Declaration | None = None
+) -> int:
     """How many devices so many chips need at least: one each, or the nodes that they fill."""
-    return math.ceil(count / min(map(_chips_in_a_node, chips))) if scope.is_node else count
+    if not scope.is_node:
+        return count
+    in_a_node = min(map(_chips_in_a_node, chips))
+    if declared is not None and declared.nodes and declared.chips:
+        in_a_node = max(in_a_node, declared.chips // declared.nodes)
+    return math.ceil(count / in_a_node)
 
 
 def _chips_in_a_node(chip: Chip) -> int:

@@ -12,7 +12,7 @@ from flopwitness.foundation.verdict import Finding, Severity, rank_findings
 from flopwitness.measure import quality
 from flopwitness.measure.answer import Estimate, Measurement, RunEnergy
 from flopwitness.measure.bounds import UpperBound, bound_from_above
-from flopwitness.measure.capacity import total_limit_w
+from flopwitness.measure.capacity import device_limit_w, total_limit_w
 from flopwitness.measure.conversion import assess_conversion
 from flopwitness.measure.estimators.prior import Observation, estimate_prior
 from flopwitness.measure.framing import Frame, frame_run, length_s
@@ -80,7 +80,8 @@ def _judge_power(frame: Frame, energy: RunEnergy | None) -> tuple[Power, list[Fi
     """Whether the stated chips can have drawn what was measured, and what is told if not."""
     if energy is None or energy.working_w <= 0:
         return Power.PLAUSIBLE, []
-    chips, limit_w = frame.question.chips, frame.limit_w
+    chips = frame.question.chips
+    limit_w = _meter_limit_w(frame)
     total_w = total_limit_w(chips, frame.count, frame.scope, frame.n_expected)
     is_over = total_w is not None and quality.typical_w(frame.series) > total_w
     return assess_power(
@@ -91,6 +92,11 @@ def _judge_power(frame: Frame, energy: RunEnergy | None) -> tuple[Power, list[Fi
         limit_w=total_w,
         over_share=1.0 if is_over else 0.0 if limit_w is None else quality.share_over(frame.series, limit_w),
     )
+
+
+def _meter_limit_w(frame: Frame) -> float | None:
+    """The most that one of the meters that are there can read [W], however many chips stand behind it."""
+    return device_limit_w(frame.question.chips, frame.count, frame.scope, len(frame.series))
 
 
 def settle_estimate(
@@ -148,7 +154,7 @@ def _assess_energy(frame: Frame, energy: RunEnergy) -> list[Finding]:
         quality.assess_scope(scope),
         *quality.assess_gaps(energy.devices),
         *assess_times(energy.devices),
-        *quality.assess_limits(frame.series, energy.devices, limit_w=frame.limit_w),
+        *quality.assess_limits(frame.series, energy.devices, limit_w=_meter_limit_w(frame)),
         *quality.assess_switches(switches, frame.window, frame.duration_s or 0.0),
         *quality.assess_declaration(declared, n_devices=n_devices, scope=scope),
         *quality.assess_devices(

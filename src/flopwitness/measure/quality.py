@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 
 from flopwitness.foundation.clock import format_utc, utc_year
-from flopwitness.foundation.digest import digest_bytes
 from flopwitness.foundation.units import (
     JOULE_PER_KWH,
     NANOSECOND_PER_SECOND,
@@ -41,6 +40,7 @@ _POWER_CHANNELS: Final = (Channel.POWER_W, Channel.POWER_AVERAGE_W)
 _SHORTEST_REPORTED_GAP_S: Final = 3.0
 _STUCK_READINGS: Final = 60
 _TELLING_VALUES: Final = 8
+_COMMON_SHARE: Final = 0.9  # of the readings: two devices never agree so far
 _LONGEST_OUTSIDE_S: Final = 5.0
 
 _SCOPE_WORDS: Final = {
@@ -407,19 +407,19 @@ def assess_absent(energies: Sequence[Energy]) -> list[Finding]:
 
 
 def assess_copies(series: Sequence[Series]) -> list[Finding]:
-    """Devices whose readings are the very same: at most one of them was recorded.
+    """Devices whose readings are the same, or all but: at most one of them was recorded.
 
-    Where the values vary enough to tell two devices apart, times do not count: a copy may be shifted.
+    Where the values vary enough to tell two devices apart, times do not count, and neither do a few changed
+    readings: a copy may be shifted or touched up.
     """
-    first_of: dict[bytes, str] = {}
     copies: list[tuple[str, str]] = []
+    originals: list[tuple[Series, bool]] = []
     for item in series:
-        is_telling = np.unique(item.value).size >= _TELLING_VALUES
-        times = b"" if is_telling else item.utc_ns.tobytes()
-        content = digest_bytes(times + item.value.tobytes()).value
-        if content in first_of and len(item) > 1:
-            copies.append((first_of[content], item.device))
-        first_of.setdefault(content, item.device)
+        twin = next((each for each, telling in originals if _is_copy(each, item, is_telling=telling)), None)
+        if twin is None:
+            originals.append((item, np.unique(item.value).size >= _TELLING_VALUES))
+        else:
+            copies.append((twin.device, item.device))
     if not copies:
         return []
     original, copy = copies[0]
@@ -429,16 +429,27 @@ def assess_copies(series: Sequence[Series]) -> list[Finding]:
             severity=Severity.WARNING,
             message=(
                 f"{len(copies)} of {len(series)} power recordings are copies of another, {copy} of "
-                f"{original} for example: {plural(len(first_of), 'device')} "
-                f"{agree(len(first_of), 'was', 'were')} recorded. The energy counts copies as "
+                f"{original} for example: {plural(len(originals), 'device')} "
+                f"{agree(len(originals), 'was', 'were')} recorded. The energy counts copies as "
                 "they stand, and bounds nothing"
             ),
             where=copy,
             expected="a recording of its own for each device",
-            found=f"{len(first_of)} that differ",
+            found=f"{len(originals)} that differ",
             count=len(copies),
         )
     ]
+
+
+def _is_copy(first: Series, second: Series, *, is_telling: bool) -> bool:
+    n_common = min(len(first), len(second))
+    if n_common < 2 or n_common < _COMMON_SHARE * max(len(first), len(second)):  # noqa: PLR2004 (one is chance)
+        return False
+    ours, theirs = first.value[:n_common], second.value[:n_common]
+    if is_telling:
+        return bool(np.mean((ours == theirs) | (np.isnan(ours) & np.isnan(theirs))) >= _COMMON_SHARE)
+    is_same_time = np.array_equal(first.utc_ns, second.utc_ns)
+    return is_same_time and np.array_equal(first.value, second.value, equal_nan=True)
 
 
 def _without_copies(series: Sequence[Series]) -> list[Series]:

@@ -1,23 +1,27 @@
 """The meter for a table of runs: one row in, the same answer out as for a log, with less behind it."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from flopwitness.catalogue.chips import Chip, ChipCatalogue, Precision
 from flopwitness.foundation.errors import OutOfRangeError, UnknownChipError
 from flopwitness.foundation.verdict import Finding, Severity, rank_findings
 from flopwitness.measure.answer import Estimate, Measurement, RunEnergy
 from flopwitness.measure.bounds import UpperBound, bound_from_above
-from flopwitness.measure.capacity import CHIPS_IN_A_NODE, covers_limits, device_limit_w
+from flopwitness.measure.capacity import covers_limits, needed_devices, total_limit_w
 from flopwitness.measure.estimators.prior import Observation
 from flopwitness.measure.meter import settle_estimate
 from flopwitness.measure.plausibility import Power, assess_power, settle_hardware
 from flopwitness.measure.question import Question
 from flopwitness.measure.reference import ReferenceTable
+from flopwitness.measure.samples import Scope
 from flopwitness.measure.sources.run_table import RunRow
 
 __all__ = ["chip_left_open", "measure_row"]
+
+_MANY_CHIPS: Final = 5
+_ONE_CHIP_OVER_LIMIT: Final = 1.2
 
 
 def measure_row(
@@ -34,7 +38,7 @@ def measure_row(
     findings: list[Finding] = []
     own_chips = _find_chips(row, catalogue, [] if stated.chips else findings)
     chips, count = stated.chips or own_chips, stated.count or row.count
-    if not chips or (count is None and row.energy_j is None):
+    if not chips or count is None or not row.duration_s:
         findings.append(_open_finding(row, has_chip=bool(chips), has_count=count is not None))
         return _answer(row, None, None, findings)
     hardware = settle_hardware(
@@ -49,9 +53,8 @@ def measure_row(
         energy_j=row.energy_j if is_usable else None,
         safety=stated.safety,
     )
-    if upper is None or count is None or power is Power.TOO_HIGH:
-        findings.append(_open_finding(row, has_chip=True, has_count=count is not None))
-        return _answer(row, None, None if power is Power.TOO_HIGH else upper, findings)
+    if upper is None or power is Power.TOO_HIGH:
+        return _answer(row, None, None, findings)
     in_mode = _in_mode(chips, row, findings)
     question = replace(
         stated, chips=in_mode, count=count, precisions=_precisions(row, in_mode, stated, findings)
@@ -62,14 +65,13 @@ def measure_row(
     return _answer(row, estimate, upper, findings)
 
 
-def _judge_power(row: RunRow, chips: Sequence[Chip], count: int | None, findings: list[Finding]) -> Power:
+def _judge_power(row: RunRow, chips: Sequence[Chip], count: int, findings: list[Finding]) -> Power:
     """Whether the chips can have drawn the row's mean power."""
-    if row.energy_j is None or not row.duration_s or count is None:
+    if row.energy_j is None or not row.duration_s:
         return Power.PLAUSIBLE
-    n_devices = max(1, math.ceil(count / CHIPS_IN_A_NODE)) if row.scope.is_node else count
-    limit_w = device_limit_w(chips, count, row.scope, n_devices)
     mean_w = row.energy_j / row.duration_s
-    total_w = None if limit_w is None else limit_w * n_devices
+    n_devices = needed_devices(row.scope, chips, count)
+    total_w = total_limit_w(chips, count, row.scope, n_devices)
     power, told = assess_power(
         mean_w,
         chips,
@@ -78,8 +80,28 @@ def _judge_power(row: RunRow, chips: Sequence[Chip], count: int | None, findings
         limit_w=total_w,
         over_share=1.0 if total_w is not None and mean_w > total_w else 0.0,
     )
+    if power is Power.PLAUSIBLE and count >= _MANY_CHIPS and _is_of_one_chip(mean_w, chips, row.scope):
+        power = Power.TOO_LOW
+        told = [
+            Finding(
+                code="power-of-one-chip",
+                severity=Severity.WARNING,
+                message=(
+                    f"{mean_w:,.4g} W is what one such chip draws, and the row counts {count:,}: energy is "
+                    "not used"
+                ),
+                where=row.run_id,
+                found=f"{mean_w:,.4g} W",
+            )
+        ]
     findings += told
     return power
+
+
+def _is_of_one_chip(mean_w: float, chips: Sequence[Chip], scope: Scope) -> bool:
+    """Whether a mean power is one board's: tables often give it for one of many."""
+    limits_w = [chip.power_limit_w.value for chip in chips if chip.power_limit_w is not None]
+    return not scope.is_node and bool(limits_w) and mean_w <= _ONE_CHIP_OVER_LIMIT * max(limits_w)
 
 
 def _find_chips(row: RunRow, catalogue: ChipCatalogue, findings: list[Finding]) -> tuple[Chip, ...]:

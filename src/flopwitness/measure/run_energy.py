@@ -22,7 +22,9 @@ def measure_energy(frame: Frame) -> RunEnergy | None:
     )
     n_absent = max(0, n_expected - len(devices))
     run_s = max(device.claimed_s for device in devices)
-    n_needed = needed_devices(frame.scope, frame.question.chips, frame.question.count)
+    n_needed = needed_devices(
+        frame.scope, frame.question.chips, frame.question.count, declared=frame.trace.declaration
+    )
     covered_s = [device.covered_s for device in devices] + [0.0] * n_absent
     filled_s = [device.covered_s + device.bridged_s for device in devices] + [0.0] * n_absent
     return RunEnergy(

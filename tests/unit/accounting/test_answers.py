@@ -162,8 +162,10 @@ def test_parents_are_summed_and_one_unknown_opens_the_total(
     )
     total, told = find_parents(_row("child", base_model=base), index, _nothing)
     assert total == ComputeRange(low_flop=low, upper_flop=upper)
-    assert [finding.count for finding in told] == ([len(unrecorded)] if unrecorded else [])
-    assert all(name in told[0].message for name in unrecorded)
+    missing = [finding for finding in told if finding.code == "parent-unrecorded"]
+    assert [finding.count for finding in missing] == ([len(unrecorded)] if unrecorded else [])
+    assert all(name in missing[0].message for name in unrecorded)
+    assert ("parent-claimed" in {finding.code for finding in told}) == (low > 0)
 
 
 def test_a_row_is_held_against_the_rules(small: Measurement, art51: Rule) -> None:
@@ -178,7 +180,7 @@ def test_a_row_carries_what_it_builds_on(small: Measurement, art51: Rule) -> Non
     index = index_models([_row("parent", declared_flop=2 * 10**25)])
     answer = answer_row(row, lambda _: small, [art51], index=index)
     assert answer.rules[0].position is Position.LIKELY_ABOVE
-    assert answer.findings == ()
+    assert [finding.code for finding in answer.findings] == ["parent-claimed"]
 
 
 def test_an_unrecorded_parent_leaves_the_total_open(small: Measurement, art51: Rule) -> None:
@@ -203,13 +205,13 @@ def test_a_parent_that_declares_less_than_its_row_shows_stays_open(small: Measur
         _row("child", base_model="parent"), lambda _: small, [art51], index=index_models([parent])
     )
     assert answer.rules[0].position is Position.CANNOT_TELL
-    assert [finding.code for finding in answer.findings] == ["declared-under-estimate"]
+    assert [finding.code for finding in answer.findings] == ["declared-under-estimate", "parent-claimed"]
     honest = _row("parent", declared_flop=small.estimate.low_flop)
     answer = answer_row(
         _row("child", base_model="parent"), lambda _: small, [art51], index=index_models([honest])
     )
     assert answer.rules[0].position is Position.BELOW
-    assert answer.findings == ()
+    assert [finding.code for finding in answer.findings] == ["parent-claimed"]
 
 
 def test_a_known_truth_over_the_bound_is_a_contradiction(small: Measurement, art51: Rule) -> None:

@@ -68,9 +68,9 @@ def busy(make_series: MakeSeries) -> tuple[Series, ...]:
 
 @pytest.fixture(scope="module")
 def resting(make_series: MakeSeries) -> tuple[Series, ...]:
-    """Eight accelerators at a tenth of their limit: energy bounds them."""
+    """Eight accelerators at a sixth of their limit: energy bounds them."""
     return tuple(
-        make_series(_wave(LENGTH_S + 1, 70, phase=number), device=f"gpu_{number}")
+        make_series(_wave(LENGTH_S + 1, 120, phase=number), device=f"gpu_{number}")
         for number in range(N_CHIPS)
     )
 
@@ -177,6 +177,30 @@ def test_shorter_marks_estimate_less_and_bound_the_same(
     assert whole.estimate is not None
     assert short.estimate.flop < whole.estimate.flop
     _check_order(short)
+
+
+def test_sixteen_chips_behind_one_meter_are_no_contradiction(
+    measure: Measure, make_series: MakeSeries
+) -> None:
+    series = make_series(_wave(1_001, 9_700), device="node_1", scope=Scope.NODE_AC)
+    answer = measure(Trace(series=(series,)), name="a100-sxm-40gb", count=16)
+    assert "hardware-contradicted" not in _codes(answer)
+    assert "power-over-limit" not in _codes(answer)
+    assert answer.upper is not None
+    said = Declaration(nodes=1, chips=16)
+    declared = measure(Trace(series=(series,), declaration=said), name="a100-sxm-40gb", count=16)
+    assert "nodes-differ" not in _codes(declared)
+    assert declared.energy is not None
+    assert declared.energy.coverage == 1.0
+
+
+def test_a_copy_with_a_few_changed_readings_is_a_copy(measure: Measure, resting: tuple[Series, ...]) -> None:
+    touched = resting[0].value.copy()
+    touched[:: len(touched) // 20] += 1.0
+    twin = replace(resting[0], device="gpu_1", value=touched)
+    answer = measure(Trace(series=(resting[0], twin, *resting[2:])))
+    assert "recording-copied" in _codes(answer)
+    assert "recording-copied" not in _codes(measure(Trace(series=resting)))
 
 
 def test_marks_outside_the_readings_lengthen_the_bound(
@@ -385,7 +409,7 @@ def test_a_copy_with_shifted_times_is_still_a_copy(
 def test_a_part_of_a_modules_power_bounds_nothing(
     measure: Measure, make_series: MakeSeries, chips: ChipCatalogue, name: str, scope: Scope
 ) -> None:
-    series = make_series(_wave(1_001, 3), scope=scope)
+    series = make_series(_wave(1_001, 9), scope=scope)
     part = measure(Trace(series=(series,)), name=name, count=1)
     assert _upper(part) == _time_bound(chips.find(name)[0], count=1, time_s=1_000)
     assert part.upper is not None

@@ -62,19 +62,32 @@ def test_time_alone_is_enough(measure: Measure) -> None:
     assert answer.estimate.prior.method == "prior-time"
 
 
-def test_energy_without_a_count_still_bounds(measure: Measure) -> None:
-    answer = measure(chip_name="h100-sxm", duration_s=HOUR_S, energy_j=1.3e7, scope=Scope.GPU)
-    assert answer.upper is not None
-    assert answer.upper.by is BoundBy.ENERGY
-    assert answer.estimate is None
-    assert _codes(answer) == {"row-incomplete"}
+@pytest.mark.parametrize("energy_j", [1_000.0, 1.3e7])
+def test_energy_without_a_count_or_a_time_bounds_nothing(measure: Measure, energy_j: float) -> None:
+    without_count = measure(chip_name="h100-sxm", duration_s=HOUR_S, energy_j=energy_j, scope=Scope.GPU)
+    without_time = measure(chip_name="h100-sxm", count=100_000, energy_j=energy_j, scope=Scope.GPU)
+    for answer in (without_count, without_time):
+        assert (answer.upper, answer.estimate) == (None, None)
+        assert _codes(answer) == {"row-incomplete"}
 
 
-def test_energy_without_a_time_bounds_and_estimates_nothing(measure: Measure) -> None:
-    answer = measure(chip_name="h100-sxm", count=8, energy_j=1.3e7, scope=Scope.GPU)
+def test_the_power_of_one_chip_for_many_is_told(measure: Measure) -> None:
+    answer = measure(
+        chip_name="h100-sxm", count=10, duration_s=HOUR_S, energy_j=750 * HOUR_S, scope=Scope.GPU
+    )
     assert answer.upper is not None
-    assert answer.upper.by is BoundBy.ENERGY
-    assert answer.estimate is None
+    assert answer.upper.by is BoundBy.TIME
+    assert "power-of-one-chip" in _codes(answer)
+    pair = measure(chip_name="h100-sxm", count=2, duration_s=HOUR_S, energy_j=700 * HOUR_S, scope=Scope.GPU)
+    assert "power-of-one-chip" not in _codes(pair)
+
+
+def test_one_chip_used_in_a_whole_node_is_no_contradiction(measure: Measure) -> None:
+    answer = measure(
+        chip_name="h100-sxm", count=1, duration_s=HOUR_S, energy_j=1_900 * HOUR_S, scope=Scope.NODE_AC
+    )
+    assert "hardware-contradicted" not in _codes(answer)
+    assert answer.upper is not None
 
 
 @pytest.mark.parametrize("scope", [Scope.UNKNOWN, Scope.RAIL, Scope.SWITCH])

@@ -37,7 +37,7 @@ def question(chips: ChipCatalogue) -> Question:
 def measured(question: Question, reference: ReferenceTable, make_series: MakeSeries) -> Measurement:
     nodes = tuple(
         make_series(
-            [5_000 + number + i % 7 for i in range(601)], device=f"node_{number}", scope=Scope.NODE_AC
+            [2_000 + number + i % 7 for i in range(601)], device=f"node_{number}", scope=Scope.NODE_AC
         )
         for number in range(2)
     )
@@ -67,7 +67,7 @@ def test_the_answer_is_short_and_whole(
 ) -> None:
     lines = _text(measured, question, rules, "eu-ai-act-art51", findings=(NOTE,)).splitlines()
     assert lines[0] == "16 x NVIDIA H100 SXM5 80GB, 2 nodes, 10 min"
-    assert lines[1].startswith("  energy      1.668 kWh")
+    assert lines[1].startswith("  energy      2404 kJ")
     assert lines[1].endswith("on the AC side, 100.0 % of the time covered")
     assert lines[2].startswith("  estimate    ")
     assert "nominal 90 %; prior from power" in " ".join(lines)

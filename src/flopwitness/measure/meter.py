@@ -16,6 +16,7 @@ from flopwitness.measure.capacity import device_limit_w, total_limit_w
 from flopwitness.measure.conversion import assess_conversion
 from flopwitness.measure.estimators.prior import Observation, estimate_prior
 from flopwitness.measure.framing import Frame, frame_run, length_s
+from flopwitness.measure.marks import assess_marks
 from flopwitness.measure.plausibility import Power, assess_power
 from flopwitness.measure.question import Question
 from flopwitness.measure.reference import ReferenceTable
@@ -40,7 +41,7 @@ def measure_trace(trace: Trace, question: Question, *, table: ReferenceTable) ->
     findings = quality.assess_reading(trace)
     frame = frame_run(trace, question, findings)
     energy = measure_energy(frame)
-    findings += quality.assess_marks(trace, frame.window, energy.devices if energy is not None else ())
+    findings += assess_marks(trace, frame.window, energy.devices if energy is not None else ())
     if energy is not None:
         findings += _assess_energy(frame, energy)
     copies = quality.assess_copies(frame.series)

@@ -17,7 +17,7 @@ from flopwitness.foundation.units import (
 )
 from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.measure.energy import Energy, Gap
-from flopwitness.measure.samples import Channel, Declaration, Mark, RunWindow, Scope, Series, Trace
+from flopwitness.measure.samples import Channel, Declaration, RunWindow, Scope, Series, Trace
 from flopwitness.measure.wording import agree, plural
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "assess_devices",
     "assess_gaps",
     "assess_limits",
-    "assess_marks",
     "assess_reading",
     "assess_scope",
     "assess_switches",
@@ -41,7 +40,6 @@ _SHORTEST_REPORTED_GAP_S: Final = 3.0
 _STUCK_READINGS: Final = 60
 _TELLING_VALUES: Final = 8
 _COMMON_SHARE: Final = 0.9  # of the readings: two devices never agree so far
-_LONGEST_OUTSIDE_S: Final = 5.0
 
 _SCOPE_WORDS: Final = {
     Scope.GPU: "accelerator board power: hosts and network are not in the figure",
@@ -151,87 +149,6 @@ def _time_of_day(gap: Gap) -> str:
         return f"{format_utc(gap.start_utc_ns)[11:19]} UTC"
     except ValueError:
         return "a time that is on no calendar"
-
-
-def assess_marks(trace: Trace, window: RunWindow | None, energies: Sequence[Energy]) -> list[Finding]:
-    """Marks that contradict the readings: stops that stand at the start, runs reversed or unfinished."""
-    findings = []
-    stops = [mark for mark in trace.marks if mark.name == "power_measurement_stop"]
-    starts = {
-        (mark.where.rpartition(":")[0], mark.utc_ns)
-        for mark in trace.marks
-        if mark.name == "power_measurement_start"
-    }
-    wrong = [mark for mark in stops if _is_stop_at_start(mark, starts)]
-    if wrong:
-        findings.append(
-            Finding(
-                code="mark-time",
-                severity=Severity.NOTE,
-                message=(
-                    f"{plural(len(wrong), 'mark')} for the end of power measurement "
-                    f"{agree(len(wrong), 'carries', 'carry')} the time of its start; "
-                    "the readings' own times are used"
-                ),
-                where=wrong[0].where,
-                count=len(wrong),
-            )
-        )
-    if window is not None and window.stop_utc_ns is None:
-        findings.append(
-            Finding(
-                code="run-unfinished",
-                severity=Severity.WARNING,
-                message=(
-                    "the log marks the start of the run and no stop; it is taken to end with what was "
-                    "recorded"
-                ),
-            )
-        )
-    if window is not None and window.status not in ("", "success"):
-        findings.append(
-            Finding(
-                code="run-status",
-                severity=Severity.NOTE,
-                message=(
-                    f"the log calls the run's outcome {window.status!r}; compute spent on it counts all "
-                    "the same"
-                ),
-                found=window.status,
-            )
-        )
-    outside = sum(
-        not energy.is_mixed and any(_is_edge(gap, window) for gap in energy.gaps) for energy in energies
-    )
-    if outside and window is not None:
-        findings.append(
-            Finding(
-                code="run-uncovered-edge",
-                severity=Severity.WARNING,
-                message=(
-                    f"{plural(outside, 'device')} {agree(outside, 'has', 'have')} no readings for more "
-                    f"than {_LONGEST_OUTSIDE_S:g} s at an end of the run"
-                ),
-                count=outside,
-            )
-        )
-    return findings
-
-
-def _is_stop_at_start(mark: Mark, starts: set[tuple[str, int]]) -> bool:
-    return (mark.where.rpartition(":")[0], mark.utc_ns) in starts
-
-
-def _is_edge(gap: Gap, window: RunWindow | None) -> bool:
-    if window is None or gap.duration_s <= _LONGEST_OUTSIDE_S:
-        return False
-    stop_ns = gap.start_utc_ns + round(gap.duration_s * NANOSECOND_PER_SECOND)
-    ends = (window.start_utc_ns, window.stop_utc_ns)
-    return any(
-        end is not None and abs(time - end) < NANOSECOND_PER_SECOND
-        for end in ends
-        for time in (gap.start_utc_ns, stop_ns)
-    )
 
 
 def assess_switches(switches: Sequence[Series], window: RunWindow | None, duration_s: float) -> list[Finding]:

@@ -9,13 +9,13 @@ import pytest
 
 from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.measure.energy import integrate_power
+from flopwitness.measure.marks import assess_marks
 from flopwitness.measure.quality import (
     assess_copies,
     assess_declaration,
     assess_devices,
     assess_gaps,
     assess_limits,
-    assess_marks,
     assess_reading,
     assess_scope,
     assess_switches,

@@ -32,7 +32,8 @@ from flopwitness.cli.options import (
     today,
 )
 from flopwitness.cli.outputs import check_outputs
-from flopwitness.foundation.errors import DecodeError, InputError, UnknownChipError
+from flopwitness.cli.whole_table import check_readable, fill_scope, table_findings
+from flopwitness.foundation.errors import InputError, UnknownChipError
 from flopwitness.foundation.files import write_all_whole
 from flopwitness.foundation.verdict import Finding, Severity, combine_verdicts, rank_findings
 from flopwitness.measure.answer import Measurement
@@ -44,10 +45,10 @@ from flopwitness.measure.reference import Workload, load_reference
 from flopwitness.measure.rows import chip_left_open, measure_row
 from flopwitness.measure.samples import Declaration, Scope, Trace
 from flopwitness.measure.sources.run_table import RunTable
-from flopwitness.measure.sources.selection import Selection, parse_where, select
+from flopwitness.measure.sources.selection import parse_where, select
 from flopwitness.present.estimate_json import render_run, render_table
 from flopwitness.present.estimate_text import render_run_text, render_table_text
-from flopwitness.present.safe_text import encode_answer, name_count
+from flopwitness.present.safe_text import encode_answer
 
 __all__ = ["command"]
 
@@ -162,9 +163,10 @@ def command(context: click.Context, /, logs: tuple[Path, ...], **options: Any) -
     on = options.pop("on") or today(context)
     call = _understand(reproduce=(context.find_root().obj or {}).get("command", ""), on=on, **options)
     check_outputs({"--plot": call.plot, "--out": call.out}, logs)
-    evidence = read_logs_or_table(logs, format_name, None if scope is None else Scope(scope))
+    stated_scope = None if scope is None else Scope(scope)
+    evidence = read_logs_or_table(logs, format_name, stated_scope)
     if isinstance(evidence, RunTable):
-        return _estimate_table(evidence, call, wheres=wheres, gate=gate)
+        return _estimate_table(fill_scope(evidence, stated_scope), call, wheres=wheres, gate=gate)
     if wheres or gate is not None:
         raise InputError(
             "--where and --gate choose rows of a table", where=str(logs[0]), expected="a table of runs"
@@ -355,7 +357,7 @@ def _estimate_table(table: RunTable, call: _Call, *, wheres: tuple[str, ...], ga
         level=call.level,
     )
     measure = functools.partial(measure_row, stated=stated, catalogue=catalogue, table=reference)
-    _check_readable(table)
+    check_readable(table)
     answers = [
         answer_row(
             row,
@@ -367,7 +369,7 @@ def _estimate_table(table: RunTable, call: _Call, *, wheres: tuple[str, ...], ga
         )
         for row in selection.rows
     ]
-    findings = _reproducible(_table_findings(table, selection), call)
+    findings = _reproducible(table_findings(table, selection), call)
     rules = {rule.id: rule for rule in call.rules}
     inputs = [table.provenance]
     _deliver(
@@ -378,58 +380,3 @@ def _estimate_table(table: RunTable, call: _Call, *, wheres: tuple[str, ...], ga
         ),
     )
     return 0
-
-
-def _check_readable(table: RunTable) -> None:
-    """Refuse a table that gave no row: an empty answer would look as if something had been judged.
-
-    Raises:
-        DecodeError: No row, with the first reason.
-    """
-    if table.rows:
-        return
-    if not table.skipped:
-        raise DecodeError("a table without runs", where=table.provenance.path, expected="one row a run")
-    first = table.skipped[0]
-    raise DecodeError("no row could be read", where=first.where, expected=first.expected, found=first.found)
-
-
-def _table_findings(table: RunTable, selection: Selection) -> list[Finding]:
-    """What could not be read, and what was left out and why."""
-    findings = []
-    if table.n_skipped:
-        first = table.skipped[0]
-        findings.append(
-            Finding(
-                code="cells-skipped",
-                severity=Severity.WARNING,
-                message=(
-                    f"{table.n_skipped} cells or rows could not be read and count as missing, first "
-                    f"{first.where}"
-                ),
-                where=first.where,
-                expected=first.expected,
-                found=first.found,
-                count=table.n_skipped,
-            )
-        )
-    left_out = (
-        (selection.n_unmatched, "misses a condition", "miss a condition"),
-        (selection.n_below_gate, "stays below the gate", "stay below the gate"),
-        (
-            selection.n_without_utilisation,
-            "records no utilisation and cannot pass the gate",
-            "record no utilisation and cannot pass the gate",
-        ),
-    )
-    findings += [
-        Finding(
-            code="rows-left-out",
-            severity=Severity.NOTE,
-            message=f"{name_count(count, 'row')} {one if count == 1 else many}",
-            count=count,
-        )
-        for count, one, many in left_out
-        if count
-    ]
-    return findings

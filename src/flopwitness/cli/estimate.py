@@ -32,6 +32,7 @@ from flopwitness.cli.options import (
     today,
 )
 from flopwitness.cli.outputs import check_outputs
+from flopwitness.cli.told import tell_weak_settings
 from flopwitness.cli.whole_table import check_readable, fill_scope, table_findings
 from flopwitness.foundation.errors import InputError, UnknownChipError
 from flopwitness.foundation.files import write_all_whole
@@ -227,6 +228,7 @@ def _estimate_run(trace: Trace, call: _Call) -> int:
             on=call.on,
             inputs=trace.provenance,
             findings=findings,
+            tolerance_ppm=call.tolerance_ppm,
         ),
         text=lambda: render_run_text(
             measurement, question, assessments, rules=rules, on=call.on, findings=findings
@@ -297,8 +299,9 @@ def _find_chips(catalogue: ChipCatalogue, name: str) -> tuple[Chip, ...]:
 
 
 def _reproducible(findings: Sequence[Finding], call: _Call) -> list[Finding]:
-    """The findings, worst first, with the command that shows them again."""
-    return [replace(finding, reproduce=call.reproduce) for finding in rank_findings(findings)]
+    """The findings and what is told of the call, worst first, with the command that shows them again."""
+    told = tell_weak_settings(safety=call.safety, tolerance_ppm=call.tolerance_ppm)
+    return [replace(finding, reproduce=call.reproduce) for finding in rank_findings([*told, *findings])]
 
 
 def _checked(precisions: tuple[Precision, ...], chips: tuple[Chip, ...]) -> tuple[Precision, ...]:
@@ -374,7 +377,15 @@ def _estimate_table(table: RunTable, call: _Call, *, wheres: tuple[str, ...], ga
     inputs = [table.provenance]
     _deliver(
         call,
-        record=lambda: render_table(answers, rules=rules, on=call.on, inputs=inputs, findings=findings),
+        record=lambda: render_table(
+            answers,
+            rules=rules,
+            on=call.on,
+            inputs=inputs,
+            findings=findings,
+            safety=call.safety,
+            tolerance_ppm=call.tolerance_ppm,
+        ),
         text=lambda: render_table_text(
             answers, rules=rules, on=call.on, findings=findings, limit=call.n_rows
         ),

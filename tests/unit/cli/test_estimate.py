@@ -473,3 +473,15 @@ def test_scope_fills_a_table(call: Call, tmp_path: Path) -> None:
     assert bare["runs"][0]["upper_bound"]["by"] == "time"
     assert stated["runs"][0]["energy_scope"] == "gpu"
     assert stated["runs"][0]["estimate"]["method"] == "prior-energy"
+
+
+@pytest.mark.parametrize("name", ["run_folder", "table_file"])
+def test_weaker_settings_stand_in_the_answer(call: Call, name: str, request: pytest.FixtureRequest) -> None:
+    evidence = request.getfixturevalue(name)
+    usual = _record(call, evidence)
+    assert (usual["safety"], usual["tolerance"]) == ("1/2", 0.1)
+    assert "settings-weak" not in _codes(usual)
+    weak = _record(call, evidence, "--safety", "1", "--tolerance", "0")
+    assert (weak["safety"], weak["tolerance"]) == ("1", 0)
+    assert "settings-weak" in _codes(weak)
+    assert "settings-weak" in call("estimate", evidence, "--tolerance", "0")[1]

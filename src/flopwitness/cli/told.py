@@ -1,0 +1,47 @@
+"""What is told of the call itself: settings that make an answer weaker than it would be by default."""
+
+from fractions import Fraction
+from typing import Final
+
+from flopwitness.accounting.thresholds import SENSOR_TOLERANCE_PPM
+from flopwitness.foundation.verdict import Finding, Severity
+from flopwitness.measure.bounds import SAFETY_DEFAULT
+
+__all__ = ["tell_weak_settings"]
+
+_PERCENT_PPM: Final = 10_000
+
+
+def tell_weak_settings(*, safety: Fraction, tolerance_ppm: int) -> list[Finding]:
+    """One finding where the call allows for less than the defaults do.
+
+    Args:
+        safety: The factor s of the energy bound; over the default, energy bounds more tightly.
+        tolerance_ppm: What is added to a bound before it is compared [ppm].
+    """
+    weak = []
+    if tolerance_ppm < SENSOR_TOLERANCE_PPM:
+        weak.append(
+            f"the comparison allows for {_percent(tolerance_ppm)} of sensors and clocks (default "
+            f"{_percent(SENSOR_TOLERANCE_PPM)})"
+        )
+    if safety > SAFETY_DEFAULT:
+        weak.append(
+            f"the energy bound takes s = {float(safety):g} (default {float(SAFETY_DEFAULT):g}), which "
+            "chips that beat their data sheet pass"
+        )
+    if not weak:
+        return []
+    return [
+        Finding(
+            code="settings-weak",
+            severity=Severity.WARNING,
+            message=f"{'; '.join(weak)}. What is called below may not be so with the defaults",
+            expected=f"--tolerance {SENSOR_TOLERANCE_PPM / 1e6:g} --safety {float(SAFETY_DEFAULT):g}",
+            found=f"--tolerance {tolerance_ppm / 1e6:g} --safety {float(safety):g}",
+        )
+    ]
+
+
+def _percent(ppm: int) -> str:
+    return f"{ppm / _PERCENT_PPM:g} %"

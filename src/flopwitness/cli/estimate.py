@@ -15,6 +15,7 @@ from flopwitness.accounting.answers import answer_row, assess_measurement, index
 from flopwitness.accounting.thresholds import NO_COMPUTE, ComputeRange
 from flopwitness.catalogue.chips import Chip, ChipCatalogue, Precision, load_chips, normalise_name
 from flopwitness.catalogue.rules import Rule, load_rules
+from flopwitness.cli.declared import find_declared_chips, tell_differences
 from flopwitness.cli.evidence import read_logs_or_table
 from flopwitness.cli.options import (
     FiniteRange,
@@ -44,7 +45,7 @@ from flopwitness.measure.quality import power_series
 from flopwitness.measure.question import Question
 from flopwitness.measure.reference import Workload, load_reference
 from flopwitness.measure.rows import chip_left_open, measure_row
-from flopwitness.measure.samples import Declaration, Scope, Trace
+from flopwitness.measure.samples import Scope, Trace
 from flopwitness.measure.sources.run_table import RunTable
 from flopwitness.measure.sources.selection import parse_where, select
 from flopwitness.present.estimate_json import render_run, render_table
@@ -247,7 +248,7 @@ def _pose(trace: Trace, call: _Call, catalogue: ChipCatalogue) -> tuple[Question
         InputError: Neither the call nor the log says which chip, or how many.
     """
     declared = trace.declaration
-    findings: list[Finding] = []
+    findings = tell_differences(declared, catalogue)
     where = trace.provenance[0].path if trace.provenance else ""
     name = call.chip or (declared.chip_name if declared is not None else "")
     count = call.count or (declared.chips if declared is not None else None)
@@ -276,16 +277,8 @@ def _pose(trace: Trace, call: _Call, catalogue: ChipCatalogue) -> tuple[Question
         workload=call.workload,
         safety=call.safety,
         level=call.level,
-        declared_chips=_declared_chips(declared, catalogue),
+        declared_chips=find_declared_chips(declared, catalogue, findings),
     ), findings
-
-
-def _declared_chips(declared: Declaration | None, catalogue: ChipCatalogue) -> tuple[Chip, ...]:
-    """The chips that a log declares; none where the catalogue does not know the name."""
-    try:
-        return catalogue.find(declared.chip_name) if declared is not None and declared.chip_name else ()
-    except UnknownChipError:
-        return ()
 
 
 def _find_chips(catalogue: ChipCatalogue, name: str) -> tuple[Chip, ...]:

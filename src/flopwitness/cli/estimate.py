@@ -3,6 +3,7 @@
 import datetime as dt
 import difflib
 import functools
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -33,7 +34,13 @@ from flopwitness.cli.options import (
     today,
 )
 from flopwitness.cli.outputs import check_outputs
-from flopwitness.cli.told import tell_weak_settings
+from flopwitness.cli.settings import (
+    Setting,
+    check_settings_place,
+    find_settings_used,
+    repeat_with_settings,
+)
+from flopwitness.cli.told import tell_settings_used, tell_weak_settings
 from flopwitness.cli.whole_table import check_readable, fill_scope, table_findings
 from flopwitness.foundation.errors import InputError, UnknownChipError
 from flopwitness.foundation.files import write_all_whole
@@ -79,6 +86,7 @@ class _Call:
     plot: Path | None
     n_rows: int
     reproduce: str
+    settings: tuple[Setting, ...]
 
 
 @click.command("estimate")
@@ -163,7 +171,12 @@ def command(context: click.Context, /, logs: tuple[Path, ...], **options: Any) -
     format_name, scope = options.pop("format_name"), options.pop("scope")
     wheres, gate = options.pop("wheres"), options.pop("gate")
     on = options.pop("on") or today(context)
-    call = _understand(reproduce=(context.find_root().obj or {}).get("command", ""), on=on, **options)
+    settings = find_settings_used(context, environment=os.environ)
+    check_settings_place(settings, logs, folder=Path.cwd())
+    line = (context.find_root().obj or {}).get("command", "")
+    call = _understand(
+        reproduce=repeat_with_settings(line, settings), settings=tuple(settings), on=on, **options
+    )
     check_outputs({"--plot": call.plot, "--out": call.out}, logs)
     stated_scope = None if scope is None else Scope(scope)
     evidence = read_logs_or_table(logs, format_name, stated_scope)
@@ -294,6 +307,7 @@ def _find_chips(catalogue: ChipCatalogue, name: str) -> tuple[Chip, ...]:
 def _reproducible(findings: Sequence[Finding], call: _Call) -> list[Finding]:
     """The findings and what is told of the call, worst first, with the command that shows them again."""
     told = tell_weak_settings(safety=call.safety, tolerance_ppm=call.tolerance_ppm)
+    told += tell_settings_used(call.settings)
     return [replace(finding, reproduce=call.reproduce) for finding in rank_findings([*told, *findings])]
 
 

@@ -1,13 +1,15 @@
-"""What is told of the call itself: settings that make an answer weaker than it would be by default."""
+"""What is told of the call itself: what set its options, and which of them weaken the answer."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final
 
 from flopwitness.accounting.thresholds import SENSOR_TOLERANCE_PPM
+from flopwitness.cli.settings import Setting
 from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.measure.bounds import SAFETY_DEFAULT
 
-__all__ = ["tell_weak_settings"]
+__all__ = ["tell_settings_used", "tell_weak_settings"]
 
 _PERCENT_PPM: Final = 10_000
 
@@ -40,6 +42,19 @@ def tell_weak_settings(*, safety: Fraction, tolerance_ppm: int) -> list[Finding]
             expected=f"--tolerance {SENSOR_TOLERANCE_PPM / 1e6:g} --safety {float(SAFETY_DEFAULT):g}",
             found=f"--tolerance {tolerance_ppm / 1e6:g} --safety {float(safety):g}",
         )
+    ]
+
+
+def tell_settings_used(settings: Sequence[Setting]) -> list[Finding]:
+    """One finding where a file or the environment set options of the call."""
+    if not settings:
+        return []
+    origins: dict[str, list[str]] = {}
+    for setting in settings:
+        origins.setdefault(setting.origin, []).append(setting.name)
+    told = [f"{origin} sets {', '.join(names)}" for origin, names in origins.items()]
+    return [
+        Finding(code="settings-used", severity=Severity.NOTE, message="; ".join(told), count=len(settings))
     ]
 
 

@@ -4,7 +4,8 @@ from fractions import Fraction
 
 import pytest
 
-from flopwitness.cli.told import tell_weak_settings
+from flopwitness.cli.settings import Setting
+from flopwitness.cli.told import tell_settings_used, tell_weak_settings
 from flopwitness.foundation.verdict import Severity
 
 
@@ -27,3 +28,15 @@ def test_weaker_settings_are_told(safety: Fraction, tolerance_ppm: int, parts: t
 @pytest.mark.parametrize(("safety", "tolerance_ppm"), [(Fraction(1, 2), 100_000), (Fraction(3, 10), 200_000)])
 def test_the_defaults_and_stronger_settings_are_not_told(safety: Fraction, tolerance_ppm: int) -> None:
     assert tell_weak_settings(safety=safety, tolerance_ppm=tolerance_ppm) == []
+
+
+def test_what_set_options_is_told_by_origin() -> None:
+    settings = [
+        Setting(name="chip", origin="flopwitness.toml", words=()),
+        Setting(name="rule", origin="FLOPWITNESS_ESTIMATE_RULE", words=()),
+        Setting(name="count", origin="flopwitness.toml", words=()),
+    ]
+    (finding,) = tell_settings_used(settings)
+    assert (finding.code, finding.severity, finding.count) == ("settings-used", Severity.NOTE, 3)
+    assert finding.message == "flopwitness.toml sets chip, count; FLOPWITNESS_ESTIMATE_RULE sets rule"
+    assert tell_settings_used([]) == []

@@ -40,7 +40,7 @@ from flopwitness.cli.settings import (
     find_settings_used,
     repeat_with_settings,
 )
-from flopwitness.cli.told import tell_settings_used, tell_weak_settings
+from flopwitness.cli.told import tell_scope_overruled, tell_settings_used, tell_weak_settings
 from flopwitness.cli.whole_table import check_readable, fill_scope, table_findings
 from flopwitness.foundation.errors import InputError, UnknownChipError
 from flopwitness.foundation.files import write_all_whole
@@ -186,7 +186,7 @@ def command(context: click.Context, /, logs: tuple[Path, ...], **options: Any) -
         raise InputError(
             "--where and --gate choose rows of a table", where=str(logs[0]), expected="a table of runs"
         )
-    return _estimate_run(evidence, call)
+    return _estimate_run(evidence, call, told=tell_scope_overruled(evidence, stated_scope))
 
 
 def _understand(
@@ -223,11 +223,11 @@ def _understand(
     )
 
 
-def _estimate_run(trace: Trace, call: _Call) -> int:
-    """One run from its logs."""
+def _estimate_run(trace: Trace, call: _Call, *, told: Sequence[Finding]) -> int:
+    """One run from its logs; `told` is what the reading of them gave to tell."""
     question, findings = _pose(trace, call, load_chips())
     measurement = measure_trace(trace, question, table=load_reference())
-    findings = _reproducible([*findings, *measurement.findings], call)
+    findings = _reproducible([*told, *findings, *measurement.findings], call)
     assessments = assess_measurement(
         measurement, call.rules, other=call.other, tolerance_ppm=call.tolerance_ppm
     )

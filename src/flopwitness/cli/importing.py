@@ -8,7 +8,7 @@ import click
 from flopwitness.cli.options import format_option, json_option, paths_argument, scope_option
 from flopwitness.cli.outputs import check_outputs
 from flopwitness.cli.settings import check_settings_place, find_settings_used
-from flopwitness.cli.told import tell_settings_used
+from flopwitness.cli.told import tell_scope_overruled, tell_settings_used
 from flopwitness.foundation.files import write_whole
 from flopwitness.measure.quality import assess_reading
 from flopwitness.measure.samples import Scope
@@ -46,10 +46,15 @@ def command(
     settings = find_settings_used(context, environment=os.environ)
     check_settings_place(settings, logs, folder=Path.cwd())
     check_outputs({"--out": out}, logs)
-    trace = read_evidence(logs, format=format_name, scope=None if scope is None else Scope(scope))
+    stated_scope = None if scope is None else Scope(scope)
+    trace = read_evidence(logs, format=format_name, scope=stated_scope)
     data = encode_trace(trace)
     write_whole(out, data)
-    findings = [*assess_reading(trace), *tell_settings_used(settings)]
+    findings = [
+        *assess_reading(trace),
+        *tell_scope_overruled(trace, stated_scope),
+        *tell_settings_used(settings),
+    ]
     n_readings = sum(len(series) for series in trace.series)
     if as_json:
         record = {

@@ -8,10 +8,13 @@ from flopwitness.accounting.thresholds import SENSOR_TOLERANCE_PPM
 from flopwitness.cli.settings import Setting
 from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.measure.bounds import SAFETY_DEFAULT
+from flopwitness.measure.samples import Channel, Scope, Trace
+from flopwitness.present.safe_text import name_count
 
-__all__ = ["tell_settings_used", "tell_weak_settings"]
+__all__ = ["tell_scope_overruled", "tell_settings_used", "tell_weak_settings"]
 
 _PERCENT_PPM: Final = 10_000
+_OF_POWER: Final = (Channel.POWER_W, Channel.POWER_AVERAGE_W, Channel.ENERGY_COUNTER_J)
 
 
 def tell_weak_settings(*, safety: Fraction, tolerance_ppm: int) -> list[Finding]:
@@ -55,6 +58,29 @@ def tell_settings_used(settings: Sequence[Setting]) -> list[Finding]:
     told = [f"{origin} sets {', '.join(names)}" for origin, names in origins.items()]
     return [
         Finding(code="settings-used", severity=Severity.NOTE, message="; ".join(told), count=len(settings))
+    ]
+
+
+def tell_scope_overruled(trace: Trace, stated: Scope | None) -> list[Finding]:
+    """One finding where recordings of power say themselves what they cover, and the call says otherwise."""
+    if stated is None:
+        return []
+    own = [s.scope for s in trace.series if s.channel in _OF_POWER and s.scope not in (stated, Scope.SWITCH)]
+    if not own:
+        return []
+    scopes = " and ".join(sorted(set(own)))
+    return [
+        Finding(
+            code="scope-overruled",
+            severity=Severity.WARNING,
+            message=(
+                f"--scope {stated} is not used for {name_count(len(own), 'power recording')}, whose own "
+                f"record or folder says {scopes}"
+            ),
+            expected=str(stated),
+            found=scopes,
+            count=len(own),
+        )
     ]
 
 

@@ -3,6 +3,7 @@
 import datetime as dt
 import difflib
 import functools
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -15,6 +16,7 @@ from flopwitness.accounting.answers import answer_row, assess_measurement, index
 from flopwitness.accounting.thresholds import NO_COMPUTE, ComputeRange
 from flopwitness.catalogue.chips import Chip, ChipCatalogue, Precision, load_chips, normalise_name
 from flopwitness.catalogue.rules import Rule, load_rules
+from flopwitness.cli.declared import find_declared_chips, tell_differences
 from flopwitness.cli.evidence import read_logs_or_table
 from flopwitness.cli.options import (
     FiniteRange,
@@ -32,7 +34,15 @@ from flopwitness.cli.options import (
     today,
 )
 from flopwitness.cli.outputs import check_outputs
-from flopwitness.foundation.errors import DecodeError, InputError, UnknownChipError
+from flopwitness.cli.settings import (
+    Setting,
+    check_settings_place,
+    find_settings_used,
+    repeat_with_settings,
+)
+from flopwitness.cli.told import tell_scope_overruled, tell_settings_used, tell_weak_settings
+from flopwitness.cli.whole_table import check_readable, fill_scope, table_findings
+from flopwitness.foundation.errors import InputError, UnknownChipError
 from flopwitness.foundation.files import write_all_whole
 from flopwitness.foundation.verdict import Finding, Severity, combine_verdicts, rank_findings
 from flopwitness.measure.answer import Measurement
@@ -42,12 +52,12 @@ from flopwitness.measure.quality import power_series
 from flopwitness.measure.question import Question
 from flopwitness.measure.reference import Workload, load_reference
 from flopwitness.measure.rows import chip_left_open, measure_row
-from flopwitness.measure.samples import Declaration, Scope, Trace
+from flopwitness.measure.samples import Scope, Trace
 from flopwitness.measure.sources.run_table import RunTable
-from flopwitness.measure.sources.selection import Selection, parse_where, select
+from flopwitness.measure.sources.selection import parse_where, select
 from flopwitness.present.estimate_json import render_run, render_table
 from flopwitness.present.estimate_text import render_run_text, render_table_text
-from flopwitness.present.safe_text import encode_answer, name_count
+from flopwitness.present.safe_text import encode_answer
 
 __all__ = ["command"]
 
@@ -76,6 +86,7 @@ class _Call:
     plot: Path | None
     n_rows: int
     reproduce: str
+    settings: tuple[Setting, ...]
 
 
 @click.command("estimate")
@@ -160,16 +171,22 @@ def command(context: click.Context, /, logs: tuple[Path, ...], **options: Any) -
     format_name, scope = options.pop("format_name"), options.pop("scope")
     wheres, gate = options.pop("wheres"), options.pop("gate")
     on = options.pop("on") or today(context)
-    call = _understand(reproduce=(context.find_root().obj or {}).get("command", ""), on=on, **options)
+    settings = find_settings_used(context, environment=os.environ)
+    check_settings_place(settings, logs, folder=Path.cwd())
+    line = (context.find_root().obj or {}).get("command", "")
+    call = _understand(
+        reproduce=repeat_with_settings(line, settings), settings=tuple(settings), on=on, **options
+    )
     check_outputs({"--plot": call.plot, "--out": call.out}, logs)
-    evidence = read_logs_or_table(logs, format_name, None if scope is None else Scope(scope))
+    stated_scope = None if scope is None else Scope(scope)
+    evidence = read_logs_or_table(logs, format_name, stated_scope)
     if isinstance(evidence, RunTable):
-        return _estimate_table(evidence, call, wheres=wheres, gate=gate)
+        return _estimate_table(fill_scope(evidence, stated_scope), call, wheres=wheres, gate=gate)
     if wheres or gate is not None:
         raise InputError(
             "--where and --gate choose rows of a table", where=str(logs[0]), expected="a table of runs"
         )
-    return _estimate_run(evidence, call)
+    return _estimate_run(evidence, call, told=tell_scope_overruled(evidence, stated_scope))
 
 
 def _understand(
@@ -206,11 +223,11 @@ def _understand(
     )
 
 
-def _estimate_run(trace: Trace, call: _Call) -> int:
-    """One run from its logs."""
+def _estimate_run(trace: Trace, call: _Call, *, told: Sequence[Finding]) -> int:
+    """One run from its logs; `told` is what the reading of them gave to tell."""
     question, findings = _pose(trace, call, load_chips())
     measurement = measure_trace(trace, question, table=load_reference())
-    findings = _reproducible([*findings, *measurement.findings], call)
+    findings = _reproducible([*told, *findings, *measurement.findings], call)
     assessments = assess_measurement(
         measurement, call.rules, other=call.other, tolerance_ppm=call.tolerance_ppm
     )
@@ -225,6 +242,7 @@ def _estimate_run(trace: Trace, call: _Call) -> int:
             on=call.on,
             inputs=trace.provenance,
             findings=findings,
+            tolerance_ppm=call.tolerance_ppm,
         ),
         text=lambda: render_run_text(
             measurement, question, assessments, rules=rules, on=call.on, findings=findings
@@ -243,7 +261,7 @@ def _pose(trace: Trace, call: _Call, catalogue: ChipCatalogue) -> tuple[Question
         InputError: Neither the call nor the log says which chip, or how many.
     """
     declared = trace.declaration
-    findings: list[Finding] = []
+    findings = tell_differences(declared, catalogue)
     where = trace.provenance[0].path if trace.provenance else ""
     name = call.chip or (declared.chip_name if declared is not None else "")
     count = call.count or (declared.chips if declared is not None else None)
@@ -272,16 +290,8 @@ def _pose(trace: Trace, call: _Call, catalogue: ChipCatalogue) -> tuple[Question
         workload=call.workload,
         safety=call.safety,
         level=call.level,
-        declared_chips=_declared_chips(declared, catalogue),
+        declared_chips=find_declared_chips(declared, catalogue, findings),
     ), findings
-
-
-def _declared_chips(declared: Declaration | None, catalogue: ChipCatalogue) -> tuple[Chip, ...]:
-    """The chips that a log declares; none where the catalogue does not know the name."""
-    try:
-        return catalogue.find(declared.chip_name) if declared is not None and declared.chip_name else ()
-    except UnknownChipError:
-        return ()
 
 
 def _find_chips(catalogue: ChipCatalogue, name: str) -> tuple[Chip, ...]:
@@ -295,8 +305,10 @@ def _find_chips(catalogue: ChipCatalogue, name: str) -> tuple[Chip, ...]:
 
 
 def _reproducible(findings: Sequence[Finding], call: _Call) -> list[Finding]:
-    """The findings, worst first, with the command that shows them again."""
-    return [replace(finding, reproduce=call.reproduce) for finding in rank_findings(findings)]
+    """The findings and what is told of the call, worst first, with the command that shows them again."""
+    told = tell_weak_settings(safety=call.safety, tolerance_ppm=call.tolerance_ppm)
+    told += tell_settings_used(call.settings)
+    return [replace(finding, reproduce=call.reproduce) for finding in rank_findings([*told, *findings])]
 
 
 def _checked(precisions: tuple[Precision, ...], chips: tuple[Chip, ...]) -> tuple[Precision, ...]:
@@ -355,7 +367,7 @@ def _estimate_table(table: RunTable, call: _Call, *, wheres: tuple[str, ...], ga
         level=call.level,
     )
     measure = functools.partial(measure_row, stated=stated, catalogue=catalogue, table=reference)
-    _check_readable(table)
+    check_readable(table)
     answers = [
         answer_row(
             row,
@@ -367,69 +379,22 @@ def _estimate_table(table: RunTable, call: _Call, *, wheres: tuple[str, ...], ga
         )
         for row in selection.rows
     ]
-    findings = _reproducible(_table_findings(table, selection), call)
+    findings = _reproducible(table_findings(table, selection), call)
     rules = {rule.id: rule for rule in call.rules}
     inputs = [table.provenance]
     _deliver(
         call,
-        record=lambda: render_table(answers, rules=rules, on=call.on, inputs=inputs, findings=findings),
+        record=lambda: render_table(
+            answers,
+            rules=rules,
+            on=call.on,
+            inputs=inputs,
+            findings=findings,
+            safety=call.safety,
+            tolerance_ppm=call.tolerance_ppm,
+        ),
         text=lambda: render_table_text(
             answers, rules=rules, on=call.on, findings=findings, limit=call.n_rows
         ),
     )
     return 0
-
-
-def _check_readable(table: RunTable) -> None:
-    """Refuse a table that gave no row: an empty answer would look as if something had been judged.
-
-    Raises:
-        DecodeError: No row, with the first reason.
-    """
-    if table.rows:
-        return
-    if not table.skipped:
-        raise DecodeError("a table without runs", where=table.provenance.path, expected="one row a run")
-    first = table.skipped[0]
-    raise DecodeError("no row could be read", where=first.where, expected=first.expected, found=first.found)
-
-
-def _table_findings(table: RunTable, selection: Selection) -> list[Finding]:
-    """What could not be read, and what was left out and why."""
-    findings = []
-    if table.n_skipped:
-        first = table.skipped[0]
-        findings.append(
-            Finding(
-                code="cells-skipped",
-                severity=Severity.WARNING,
-                message=(
-                    f"{table.n_skipped} cells or rows could not be read and count as missing, first "
-                    f"{first.where}"
-                ),
-                where=first.where,
-                expected=first.expected,
-                found=first.found,
-                count=table.n_skipped,
-            )
-        )
-    left_out = (
-        (selection.n_unmatched, "misses a condition", "miss a condition"),
-        (selection.n_below_gate, "stays below the gate", "stay below the gate"),
-        (
-            selection.n_without_utilisation,
-            "records no utilisation and cannot pass the gate",
-            "record no utilisation and cannot pass the gate",
-        ),
-    )
-    findings += [
-        Finding(
-            code="rows-left-out",
-            severity=Severity.NOTE,
-            message=f"{name_count(count, 'row')} {one if count == 1 else many}",
-            count=count,
-        )
-        for count, one, many in left_out
-        if count
-    ]
-    return findings

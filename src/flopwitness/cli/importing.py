@@ -1,11 +1,14 @@
 """`flopwitness import`: logs of one run, read into one trace file that keeps where everything came from."""
 
+import os
 from pathlib import Path
 
 import click
 
 from flopwitness.cli.options import format_option, json_option, paths_argument, scope_option
 from flopwitness.cli.outputs import check_outputs
+from flopwitness.cli.settings import check_settings_place, find_settings_used
+from flopwitness.cli.told import tell_scope_overruled, tell_settings_used
 from flopwitness.foundation.files import write_whole
 from flopwitness.measure.quality import assess_reading
 from flopwitness.measure.samples import Scope
@@ -28,15 +31,30 @@ __all__ = ["command"]
 @format_option(tables=False)
 @scope_option
 @json_option
+@click.pass_context
 def command(
-    logs: tuple[Path, ...], *, out: Path, format_name: str | None, scope: str | None, as_json: bool
+    context: click.Context,
+    /,
+    logs: tuple[Path, ...],
+    *,
+    out: Path,
+    format_name: str | None,
+    scope: str | None,
+    as_json: bool,
 ) -> int:
     """Read LOGS of one run and keep them as one trace file, whole or not at all."""
+    settings = find_settings_used(context, environment=os.environ)
+    check_settings_place(settings, logs, folder=Path.cwd())
     check_outputs({"--out": out}, logs)
-    trace = read_evidence(logs, format=format_name, scope=None if scope is None else Scope(scope))
+    stated_scope = None if scope is None else Scope(scope)
+    trace = read_evidence(logs, format=format_name, scope=stated_scope)
     data = encode_trace(trace)
     write_whole(out, data)
-    findings = assess_reading(trace)
+    findings = [
+        *assess_reading(trace),
+        *tell_scope_overruled(trace, stated_scope),
+        *tell_settings_used(settings),
+    ]
     n_readings = sum(len(series) for series in trace.series)
     if as_json:
         record = {

@@ -1,8 +1,9 @@
 """`flopwitness rules`: the compute rules, listed, shown, and compared with a total."""
 
 import datetime as dt
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,8 @@ from flopwitness.accounting.thresholds import (
 )
 from flopwitness.catalogue.rules import Rule, RuleCatalogue, load_rules
 from flopwitness.cli.options import json_option, on_option, option_count, today
+from flopwitness.cli.settings import check_settings_place, find_settings_used
+from flopwitness.cli.told import tell_settings_used
 from flopwitness.foundation.errors import DecodeError, InputError
 from flopwitness.foundation.files import read_bounded
 from flopwitness.foundation.verdict import Finding, combine_verdicts
@@ -133,9 +136,13 @@ def assess_total(
 
     Exit status: 0 below every threshold, 1 a stated total is above one, 3 nobody can tell.
     """  # noqa: D301 (click reads the escape)
+    settings = find_settings_used(context, environment=os.environ)
+    if amounts["lineage"] is not None:
+        check_settings_place(settings, [amounts["lineage"]], folder=Path.cwd())
     catalogue = load_rules()
     day = on or today(context)
     question = _ask(amounts)
+    question = replace(question, findings=(*question.findings, *tell_settings_used(settings)))
     rules = _choose(catalogue, rule_ids, day, question)
     assessed = [each for rule in rules for each in _assess(rule, question)]
     verdict = combine_verdicts(each.assessment.verdict for each in assessed)

@@ -130,6 +130,8 @@ class Declaration:
         nodes: The declared number of nodes; None where it does not say.
         chips: The declared number of accelerators; None where it does not say.
         chip_name: The declared accelerator, as it stands; "" where it does not say.
+        other_chip_names: What further records of the run call it, where they spell it otherwise.
+        differing: What records of one run declare unalike, in words, such as `8 and 512 chips`.
     """
 
     benchmark: str = ""
@@ -137,6 +139,13 @@ class Declaration:
     nodes: int | None = None
     chips: int | None = None
     chip_name: str = ""
+    other_chip_names: tuple[str, ...] = ()
+    differing: tuple[str, ...] = ()
+
+    @property
+    def chip_names(self) -> tuple[str, ...]:
+        """Every name that the accelerator is declared by."""
+        return tuple(name for name in (self.chip_name, *self.other_chip_names) if name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -120,6 +120,8 @@ def _describe(trace: Trace) -> dict[str, Any]:
             "nodes": declared.nodes,
             "chips": declared.chips,
             "chip_name": declared.chip_name,
+            "other_chip_names": list(declared.other_chip_names),
+            "differing": list(declared.differing),
         },
         "skipped": [{"where": s.where, "expected": s.expected, "found": s.found} for s in trace.skipped],
         "n_skipped": trace.n_skipped,
@@ -278,7 +280,18 @@ def _rebuild_declaration(notes: dict[str, Any]) -> Declaration:
         nodes=_number(notes["nodes"]),
         chips=_number(notes["chips"]),
         chip_name=str(notes["chip_name"]),
+        other_chip_names=_texts(notes.get("other_chip_names")),
+        differing=_texts(notes.get("differing")),
     )
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    """Several texts; files written before they were kept have none."""
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise ValueError(f"no list of texts: {value!r}")
+    return tuple(value)
 
 
 def _rebuild_series(

@@ -5,15 +5,17 @@ Counts of operations are decimal strings: 1e25 fits no integer that JavaScript o
 
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, Final
 
 from flopwitness.accounting.answers import RowAnswer
-from flopwitness.accounting.thresholds import ThresholdAssessment
+from flopwitness.accounting.thresholds import SENSOR_TOLERANCE_PPM, ThresholdAssessment
 from flopwitness.catalogue.rules import Rule
 from flopwitness.foundation.clock import format_utc
 from flopwitness.foundation.units import encode_flop
 from flopwitness.foundation.verdict import Finding
 from flopwitness.measure.answer import CONVENTION, Measurement
+from flopwitness.measure.bounds import SAFETY_DEFAULT
 from flopwitness.measure.question import Question
 from flopwitness.measure.samples import Provenance
 from flopwitness.present.finding_json import render_finding
@@ -21,6 +23,7 @@ from flopwitness.present.finding_json import render_finding
 __all__ = ["render_run", "render_table"]
 
 SPEC: Final = "flopwitness/estimate/v1"
+_WHOLE_PPM: Final = 1_000_000
 
 
 def render_run(
@@ -32,6 +35,7 @@ def render_run(
     on: dt.date,
     inputs: Sequence[Provenance],
     findings: Sequence[Finding],
+    tolerance_ppm: int = SENSOR_TOLERANCE_PPM,
 ) -> dict[str, Any]:
     """The record for one run from its logs.
 
@@ -43,6 +47,7 @@ def render_run(
         on: The day that decides which of them is law.
         inputs: Where the evidence came from.
         findings: What the reader must know, worst first.
+        tolerance_ppm: What the comparison with the rules allows for [ppm].
     """
     return {
         "spec": SPEC,
@@ -50,6 +55,7 @@ def render_run(
         "chips": [chip.id for chip in question.chips],
         "count": question.count,
         "convention": CONVENTION,
+        **_settings(question.safety, tolerance_ppm),
         **_measured(measurement),
         "rules": [_rule(item, rules[item.rule_id], on) for item in assessments],
         "findings": [render_finding(item) for item in findings],
@@ -64,12 +70,18 @@ def render_table(
     on: dt.date,
     inputs: Sequence[Provenance],
     findings: Sequence[Finding],
+    safety: Fraction = SAFETY_DEFAULT,
+    tolerance_ppm: int = SENSOR_TOLERANCE_PPM,
 ) -> dict[str, Any]:
-    """The record for a table of runs: `runs[]` of one record a row; arguments as for `render_run`."""
+    """The record for a table of runs: `runs[]` of one record a row; arguments as for `render_run`.
+
+    `safety` is the factor of the energy bounds, which a run's question holds and a table's rows share.
+    """
     return {
         "spec": SPEC,
         "on": on.isoformat(),
         "convention": CONVENTION,
+        **_settings(safety, tolerance_ppm),
         "runs": [
             {
                 "row": answer.row.row,
@@ -83,6 +95,11 @@ def render_table(
         "findings": [render_finding(item) for item in findings],
         "inputs": [_input(part) for part in inputs],
     }
+
+
+def _settings(safety: Fraction, tolerance_ppm: int) -> dict[str, Any]:
+    """What the answer allows for."""
+    return {"safety": str(safety), "tolerance": tolerance_ppm / _WHOLE_PPM}
 
 
 def _measured(measurement: Measurement) -> dict[str, Any]:

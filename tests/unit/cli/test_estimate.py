@@ -462,3 +462,26 @@ def test_a_log_that_may_not_be_read_is_refused(
 
     monkeypatch.setattr(Path, "open", refuse)
     _check_refused(call("estimate", run_folder / "result.txt"), "result.txt", "Permission denied")
+
+
+def test_scope_fills_a_table(call: Call, tmp_path: Path) -> None:
+    table = tmp_path / "scopeless.csv"
+    table.write_text("run_id,chip,count,duration_s,energy_j\na,H100 SXM,8,3600,1.2e7\n")
+    bare, stated = _record(call, table), _record(call, table, "--scope", "gpu")
+    assert _codes(bare) == {"scope-unrecorded"}
+    assert _codes(stated) == set()
+    assert bare["runs"][0]["upper_bound"]["by"] == "time"
+    assert stated["runs"][0]["energy_scope"] == "gpu"
+    assert stated["runs"][0]["estimate"]["method"] == "prior-energy"
+
+
+@pytest.mark.parametrize("name", ["run_folder", "table_file"])
+def test_weaker_settings_stand_in_the_answer(call: Call, name: str, request: pytest.FixtureRequest) -> None:
+    evidence = request.getfixturevalue(name)
+    usual = _record(call, evidence)
+    assert (usual["safety"], usual["tolerance"]) == ("1/2", 0.1)
+    assert "settings-weak" not in _codes(usual)
+    weak = _record(call, evidence, "--safety", "1", "--tolerance", "0")
+    assert (weak["safety"], weak["tolerance"]) == ("1", 0)
+    assert "settings-weak" in _codes(weak)
+    assert "settings-weak" in call("estimate", evidence, "--tolerance", "0")[1]

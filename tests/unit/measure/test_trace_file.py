@@ -42,7 +42,14 @@ def trace(make_series: MakeSeries) -> Trace:
         marks=(Mark(name="power_measurement_start", utc_ns=2**62, where="a.txt:1"),),
         windows=(RunWindow(start_utc_ns=1, stop_utc_ns=None), RunWindow(start_utc_ns=9, stop_utc_ns=3)),
         extent=RunWindow(start_utc_ns=1, stop_utc_ns=2**62),
-        declaration=Declaration(benchmark="gpt3", nodes=4, chips=None, chip_name="H100"),
+        declaration=Declaration(
+            benchmark="gpt3",
+            nodes=4,
+            chips=None,
+            chip_name="H100",
+            other_chip_names=("T4", "A100"),
+            differing=("4 and 2 nodes",),
+        ),
         skipped=(Skipped(where="a.txt:3", expected="JSON", found="\x1b[2J"),),
         n_skipped=7,
         provenance=(
@@ -69,6 +76,14 @@ def test_what_goes_in_comes_back(trace: Trace) -> None:
     assert is_trace_file(data[:64], "x")
     assert _is_same(decode_trace(data, where="x.parquet"), trace)
     assert encode_trace(decode_trace(data, where="x.parquet")) == data
+
+
+def test_a_declaration_from_before_several_were_kept_comes_back(trace: Trace) -> None:
+    def drop(notes: dict[str, Any]) -> object:
+        return [notes["declaration"].pop(name) for name in ("other_chip_names", "differing")]
+
+    decoded = decode_unpacked(_unpacked(trace, drop), where="x.parquet")
+    assert decoded.declaration == Declaration(benchmark="gpt3", nodes=4, chip_name="H100")
 
 
 def test_an_empty_trace_comes_back() -> None:
@@ -181,6 +196,8 @@ def test_untouched_notes_are_accepted(trace: Trace) -> None:
         _set("declaration", "chips", value=10**19),
         _set("declaration", "chips", value=True),
         _set("declaration", value={}),
+        _set("declaration", "other_chip_names", value="T4"),
+        _set("declaration", "differing", value=[4]),
         _set("n_skipped", value=0),
         _set("n_skipped", value=-3),
         _set("skipped", value=[]),

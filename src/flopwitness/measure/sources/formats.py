@@ -9,7 +9,7 @@ beside each other, and each file's digest is kept, so that a copied node log can
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -28,7 +28,8 @@ __all__ = ["FORMATS", "HEAD_BYTES", "Decode", "Format", "guess_format", "merge_t
 HEAD_BYTES: Final = 4 << 20
 _POWER_KEYS: Final = (b'"power_reading"', b'"interconnect_power_est"', b'"power_measurement_start"')
 _SKIPPED_IN_FOLDERS: Final = ("mlperf-power",)  # one node without a reading must not hide the others
-_COMPARED_FIELDS: Final = ("benchmark", "nodes", "chips")  # spellings of platform and chip differ by writer
+_MOST_NAMES: Final = 1_000  # each may come from a file of its own
+_MOST_DIFFERENCES: Final = 20
 
 
 class Decode(Protocol):
@@ -158,8 +159,8 @@ def merge_traces(traces: Iterable[Trace]) -> Trace:
     """One trace of several that describe one run.
 
     Series, marks and provenance follow each other; windows of one run become one; the extent goes from the
-    first to the last event of all; of the declarations the first word counts, and a later one that
-    contradicts it is counted among what was skipped.
+    first to the last event of all; of the declarations the first word and the larger number count, and in
+    what they differ is kept.
     """
     traces = tuple(traces)
     skips = SkipTally()
@@ -170,7 +171,7 @@ def merge_traces(traces: Iterable[Trace]) -> Trace:
         marks=tuple(mark for trace in traces for mark in trace.marks),
         windows=merge_windows(window for trace in traces for window in trace.windows),
         extent=join_extents(trace.extent for trace in traces),
-        declaration=_merge_declarations(traces, skips),
+        declaration=_merge_declarations(traces),
         skipped=skips.first,
         n_skipped=skips.count,
         provenance=tuple(provenance for trace in traces for provenance in trace.provenance),
@@ -270,16 +271,36 @@ def _tell_apart(device: str, folders: Sequence[tuple[str, ...]]) -> list[str]:
     return [f"{device}#{number}" for number in range(1, 1 + len(folders))]
 
 
-def _merge_declarations(traces: Iterable[Trace], skips: SkipTally) -> Declaration | None:
+def _merge_declarations(traces: Iterable[Trace]) -> Declaration | None:
+    """One declaration of several: the first word, the larger number, and in what they differ."""
     merged = Declaration()
     for trace in traces:
-        where = trace.provenance[0].path if trace.provenance else ""
-        for name in (field.name for field in fields(Declaration)):
-            known, said = getattr(merged, name), getattr(trace.declaration, name, None)
-            if said in (None, ""):
-                continue
-            if known in (None, ""):
-                merged = replace(merged, **{name: said})
-            elif known != said and name in _COMPARED_FIELDS:
-                skips.add(where, expected=f"{name} {known}, as declared before", found=str(said))
+        if trace.declaration is not None:
+            merged = _join_declarations(merged, trace.declaration)
     return None if merged == Declaration() else merged
+
+
+def _join_declarations(one: Declaration, other: Declaration) -> Declaration:
+    names = tuple(dict.fromkeys((*one.chip_names, *other.chip_names)))[:_MOST_NAMES]
+    differing = [*one.differing, *other.differing]
+    for known, said, word in (
+        (one.benchmark, other.benchmark, "the benchmarks"),
+        (one.nodes, other.nodes, "nodes"),
+        (one.chips, other.chips, "chips"),
+    ):
+        if known not in (None, "", said) and said not in (None, ""):
+            words = f"{word} {known} and {said}" if isinstance(known, str) else f"{known} and {said} {word}"
+            differing.append(words)
+    return Declaration(
+        benchmark=one.benchmark or other.benchmark,
+        platform=one.platform or other.platform,
+        nodes=_larger(one.nodes, other.nodes),
+        chips=_larger(one.chips, other.chips),
+        chip_name=names[0] if names else "",
+        other_chip_names=names[1:],
+        differing=tuple(dict.fromkeys(differing))[:_MOST_DIFFERENCES],
+    )
+
+
+def _larger(one: int | None, other: int | None) -> int | None:
+    return max((number for number in (one, other) if number is not None), default=None)

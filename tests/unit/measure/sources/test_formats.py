@@ -277,18 +277,22 @@ def test_merging_keeps_order_and_counts() -> None:
     assert merge_traces([]) == Trace()
 
 
-def test_declarations_complete_each_other_and_a_contradiction_is_counted() -> None:
-    first = Trace(declaration=Declaration(benchmark="gpt3", nodes=64, chip_name="H100-SXM5-80GB"))
+def test_declarations_complete_each_other_and_the_larger_number_counts() -> None:
+    first = Trace(declaration=Declaration(benchmark="gpt3", nodes=8, chip_name="H100-SXM5-80GB"))
     second = Trace(declaration=Declaration(platform="p", nodes=64, chips=512, chip_name="H100 80GB"))
-    third = Trace(declaration=Declaration(nodes=8, benchmark="bert"))
+    third = Trace(declaration=Declaration(nodes=8, benchmark="bert", chip_name="H100 80GB"))
     merged = merge_traces([first, Trace(), second, third])
     assert merged.declaration == Declaration(
-        benchmark="gpt3", platform="p", nodes=64, chips=512, chip_name="H100-SXM5-80GB"
+        benchmark="gpt3",
+        platform="p",
+        nodes=64,
+        chips=512,
+        chip_name="H100-SXM5-80GB",
+        other_chip_names=("H100 80GB",),
+        differing=("8 and 64 nodes", "the benchmarks gpt3 and bert", "64 and 8 nodes"),
     )
-    assert [(skipped.expected, skipped.found) for skipped in merged.skipped] == [
-        ("benchmark gpt3, as declared before", "bert"),
-        ("nodes 64, as declared before", "8"),
-    ]
+    assert merged.n_skipped == 0
+    assert merge_traces([merged]) == merged
 
 
 def test_windows_of_one_run_become_one() -> None:

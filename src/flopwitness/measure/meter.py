@@ -43,7 +43,7 @@ def measure_trace(trace: Trace, question: Question, *, table: ReferenceTable) ->
     findings += quality.assess_marks(trace, frame.window, energy.devices if energy is not None else ())
     if energy is not None:
         findings += _assess_energy(frame, energy)
-    copies = quality.assess_copies(frame.series)
+    copies = quality.assess_copies(frame.recordings)
     power, told = _judge_power(frame, energy)
     findings += copies + told
     upper = estimate = None

@@ -18,6 +18,7 @@ from flopwitness.measure.plausibility import Hardware, settle_hardware
 from flopwitness.measure.quality import power_series
 from flopwitness.measure.question import Question
 from flopwitness.measure.samples import Channel, RunWindow, Scope, Series, Trace
+from flopwitness.measure.timing import doubt_clocks
 
 __all__ = [
     "Frame",
@@ -99,7 +100,8 @@ def frame_run(trace: Trace, question: Question, findings: list[Finding]) -> Fram
     findings += assess_clock(trace)
     readings = recorded_span(series, window)
     span = recorded_span(series, window, claimed_stretches(trace))
-    recorded_s = recorded_length_s(span, trace)
+    is_lost = doubt_clocks(trace, recordings, findings)
+    recorded_s = None if is_lost else recorded_length_s(span, trace)
     count = least_count(series, scope, question.count)
     return Frame(
         trace=trace,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from flopwitness.foundation.units import NANOSECOND_PER_SECOND
 from flopwitness.foundation.verdict import Finding, Severity
-from flopwitness.measure.energy import recorded_stretch
+from flopwitness.measure.energy import doubt_clock, recorded_stretch
 from flopwitness.measure.samples import RunWindow, Series
 from flopwitness.measure.wording import plural
 
@@ -24,8 +24,8 @@ def join_recordings(series: Sequence[Series], findings: list[Finding]) -> tuple[
     """The series, those that never overlap joined: what counts devices then counts what ran at one time.
 
     Two follow each other where the second starts after the first has ended, at most a week later, and no
-    later than both last together. Which file goes on with which changes neither how many run at one time
-    nor any sum.
+    later than both last together. A clock that tells no length follows none. Which file goes on with which
+    changes neither how many run at one time nor any sum.
 
     Args:
         series: Power series of one scope, each with a reading.
@@ -39,8 +39,10 @@ def join_recordings(series: Sequence[Series], findings: list[Finding]) -> tuple[
             max(fitting, key=lambda lane: lane[-1][2]).append(item)
         else:
             lanes.append([item])
-    if len(lanes) == len(series):
+    joined = tuple(item for lane in lanes for item in _join(lane))
+    if len(joined) == len(series):
         return tuple(series)
+    originals = set(map(id, series))
     findings.append(
         Finding(
             code="recordings-joined",
@@ -48,14 +50,14 @@ def join_recordings(series: Sequence[Series], findings: list[Finding]) -> tuple[
             message=(
                 f"{plural(len(series), 'recording')}, some of which follow each other, are taken as "
                 f"{plural(len(lanes), 'device')}"
-                if len(lanes) > 1
+                if len(joined) > 1
                 else f"{plural(len(series), 'recording')} that follow each other are taken as 1 device"
             ),
-            where=next(lane[0][0].device for lane in lanes if len(lane) > 1),
-            count=len(series) - len(lanes),
+            where=next(item.device for item in joined if id(item) not in originals),
+            count=len(series) - len(joined),
         )
     )
-    return tuple(_join(lane) for lane in lanes)
+    return joined
 
 
 def _ends(stretch: RunWindow) -> tuple[int, int]:
@@ -74,21 +76,23 @@ def _follows(lane: Sequence[_Stretched], item: _Stretched) -> bool:
         first.scope,
         first.conversion,
     )
-    return is_alike and 0 <= pause_ns <= min(_LONGEST_PAUSE_NS, both_ns)
+    is_near = 0 <= pause_ns <= min(_LONGEST_PAUSE_NS, both_ns)
+    return is_alike and is_near and not doubt_clock(first) and not doubt_clock(series)
 
 
-def _join(lane: Sequence[_Stretched]) -> Series:
-    """One series of a lane, under its first device's name."""
-    if len(lane) == 1:
-        return lane[0][0]
+def _join(lane: Sequence[_Stretched]) -> list[Series]:
+    """One series of a lane, under its first device's name; the lane as it is where that has no clock."""
     items = [item for item, _, _ in lane]
-    return replace(
+    if len(items) == 1:
+        return items
+    joined = replace(
         items[0],
         utc_ns=np.concatenate([item.utc_ns for item in items]),
         monotonic_ns=_joined_clock(lane),
         value=np.concatenate([item.value for item in items]),
         is_estimate=any(item.is_estimate for item in items),
     )
+    return items if doubt_clock(joined) else [joined]
 
 
 def _joined_clock(lane: Sequence[_Stretched]) -> NDArray[np.int64] | None:

@@ -34,6 +34,8 @@ _LONGEST_BLIND_S: Final = (
     10.5  # between two readings of an instant: a log that reads every 10 s, jitter included
 )
 _MANY: Final = 0.05  # unlike readings at one time beyond this share are no accident
+_MOST_IN_A_SECOND: Final = 4  # readings that share a stamp because it is rounded to a second
+_ONE_SIDED: Final = 0.9  # where one reading of a second nearly always lies above the next, they are unlike
 _LONGEST_STANDSTILL: Final = 20  # readings in a row at one time; more sensors than that write no one log
 _FEW_BACK: Final = 3  # steps back: summer time ends, a clock is set
 _FEW_BACK_SHARE: Final = 0.001
@@ -86,6 +88,8 @@ class Energy:
             (`doubt_clock`): the whole run counts as a gap.
         is_mixed: Whether more than 5 % of the readings differ from another one at the same time. Several
             sensors may then write one log, whose sum nobody can tell: the whole run counts as a gap.
+        is_rounded: Whether as many differ because all stamps are whole seconds: the readings of a second
+            are then spread over it. That they are of one sensor cannot be told, so they bound nothing.
     """
 
     device: str
@@ -105,6 +109,7 @@ class Energy:
     is_slow: bool
     is_clock_doubted: bool
     is_mixed: bool
+    is_rounded: bool
 
     @property
     def shown_j(self) -> float:
@@ -142,12 +147,9 @@ class _Line:
     origin_ns: int
     n_missing: int
     n_repeated: int
-    n_differing: int  # of those repeated, the readings with another value than the one before
     n_backwards: int
-
-    @property
-    def is_mixed(self) -> bool:
-        return self.n_differing > _MANY * self.time_s.size
+    is_mixed: bool = False
+    is_rounded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,8 +296,13 @@ def _straighten(series: Series) -> _Line:
     ticks_ns, power_w = _clock_ns(series)[known], _converted_w(series)[known]
     if ticks_ns.size == 0:
         empty = np.zeros(0)
-        return _Line(empty, empty, empty > 0, 0, n_missing, 0, 0, 0)
+        return _Line(empty, empty, empty > 0, 0, n_missing, 0, 0)
     steps = _lay_out(ticks_ns)
+    n_differing = int((steps.is_repeat & (np.diff(power_w) != 0)).sum())
+    has_many = n_differing > _MANY * ticks_ns.size
+    spread_ns = _spread_seconds(ticks_ns, power_w) if has_many else None
+    if spread_ns is not None:
+        steps = replace(steps, length_s=np.diff(spread_ns) / NANOSECOND_PER_SECOND)
     return _Line(
         time_s=np.concatenate([np.zeros(1), np.cumsum(steps.length_s)]),
         power_w=power_w,
@@ -303,14 +310,42 @@ def _straighten(series: Series) -> _Line:
         origin_ns=int(series.utc_ns[known][0]),
         n_missing=n_missing,
         n_repeated=int(steps.is_repeat.sum()),
-        n_differing=int((steps.is_repeat & (np.diff(power_w) != 0)).sum()),
         n_backwards=steps.n_backwards,
+        is_mixed=has_many and spread_ns is None,
+        is_rounded=spread_ns is not None,
     )
+
+
+def _spread_seconds(ticks_ns: NDArray[np.int64], power_w: NDArray[np.float64]) -> NDArray[np.int64] | None:
+    """Stamps of whole seconds with the readings of each second spread over it; None where they are not.
+
+    Sensors that write one log in turn, one stamp for each turn, are told by a reading of each second that
+    nearly always lies above, or below, the next.
+    """
+    steps_ns = np.diff(ticks_ns)
+    starts = np.concatenate([[0], np.flatnonzero(steps_ns) + 1])
+    counts = np.diff(np.concatenate([starts, [ticks_ns.size]]))
+    is_whole = not (ticks_ns % NANOSECOND_PER_SECOND).any() and not (steps_ns < 0).any()
+    forward_ns = steps_ns[steps_ns > 0]
+    if not is_whole or not forward_ns.size or counts.max() > _MOST_IN_A_SECOND:
+        return None
+    if np.median(forward_ns) > NANOSECOND_PER_SECOND:
+        return None
+    inner = counts[1:-1]
+    if inner.size and (inner == inner[0]).all() and inner[0] > 1:
+        turns = np.diff(power_w[starts[1] : starts[-1]].reshape(inner.size, -1))
+        if (np.abs(np.sign(turns).mean(axis=0)) > _ONE_SIDED).any():
+            return None
+    each = np.repeat(counts, counts)
+    place = np.arange(ticks_ns.size, dtype=np.int64) - np.repeat(starts, counts)
+    spread_ns: NDArray[np.int64] = ticks_ns + place * NANOSECOND_PER_SECOND // each
+    return spread_ns
 
 
 def _longest_step_s(line: _Line) -> float:
     """Two readings further apart than this leave a gap [s]."""
-    return min(max(_SHORTEST_GAP_S, _GAP_PERIODS * usual_period_s(line.time_s)), _LONGEST_STEP_S)
+    shortest_s = _GAP_PERIODS if line.is_rounded else _SHORTEST_GAP_S  # a stamp may be off by a second
+    return min(max(shortest_s, _GAP_PERIODS * usual_period_s(line.time_s)), _LONGEST_STEP_S)
 
 
 def _longest_blind_s(channel: Channel) -> float:
@@ -347,6 +382,7 @@ def _integrate(
         is_slow=period_s > _longest_blind_s(series.channel),
         is_clock_doubted=is_doubted,
         is_mixed=line.is_mixed,
+        is_rounded=line.is_rounded,
     )
 
 

@@ -54,7 +54,7 @@ def assess_times(energies: Sequence[Energy]) -> list[Finding]:
                 count=count,
             )
         )
-    return findings + _assess_mixed(energies) + _assess_cadence(energies)
+    return findings + _assess_mixed(energies) + _assess_rounded(energies) + _assess_cadence(energies)
 
 
 def doubt_clocks(trace: Trace, chosen: Sequence[Series], findings: list[Finding]) -> bool:
@@ -116,6 +116,26 @@ def _assess_mixed(energies: Sequence[Energy]) -> list[Finding]:
             where=mixed[0].device,
             expected="one reading at a time",
             count=len(mixed),
+        )
+    ]
+
+
+def _assess_rounded(energies: Sequence[Energy]) -> list[Finding]:
+    rounded = [energy for energy in energies if energy.is_rounded]
+    if not rounded:
+        return []
+    return [
+        Finding(
+            code="times-rounded",
+            severity=Severity.WARNING,
+            message=(
+                f"the times of {plural(len(rounded), 'device')} of {len(energies):,}, {rounded[0].device} "
+                "for example, are whole seconds that unlike readings share; each is spread over its second. "
+                "That one sensor wrote them cannot be told, and energy bounds nothing"
+            ),
+            where=rounded[0].device,
+            expected="one reading at a time",
+            count=len(rounded),
         )
     ]
 

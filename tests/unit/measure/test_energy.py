@@ -315,11 +315,39 @@ def test_many_unlike_readings_at_one_time_are_several_sensors(
 ) -> None:
     n_times = 100 - n_differing
     times = [*range(n_times), *range(n_differing)]
-    series = make_series([400.0] * n_times + [410.0] * n_differing, time_s=times)
+    series = make_series([400.0] * n_times + [410.0] * n_differing, time_s=[i + 0.5 for i in times])
     in_order = np.argsort(series.utc_ns, kind="stable")
     ordered = replace(series, utc_ns=series.utc_ns[in_order], value=series.value[in_order])
     assert integrate_power(ordered).is_mixed is is_mixed
     assert integrate_power(replace(ordered, value=ordered.value * 0 + 400)).is_mixed is False
+
+
+@pytest.mark.parametrize("n_each", [2, 3, 4])
+def test_whole_seconds_that_readings_share_are_rounding(make_series: MakeSeries, n_each: int) -> None:
+    times = [i // n_each for i in range(100 * n_each)]
+    power_w = [400 + 10 * math.sin(1.3 * i) for i in range(100 * n_each)]
+    energy = integrate_power(make_series(power_w, time_s=times), window=None, limit_w=700)
+    assert (energy.is_rounded, energy.is_mixed, energy.gaps) == (True, False, ())
+    assert energy.claimed_s == energy.covered_s == pytest.approx(100 - 1 / n_each)
+    assert energy.shown_j == pytest.approx(400 * energy.claimed_s, rel=0.001)
+    assert energy.n_repeated == 100 * (n_each - 1)
+    fine = integrate_power(make_series(power_w, time_s=[moment + 0.25 for moment in times]))
+    assert (fine.is_rounded, fine.is_mixed) == (False, True)
+    slow = integrate_power(make_series(power_w, time_s=[10 * moment for moment in times]))
+    assert (slow.is_rounded, slow.is_mixed) == (False, True)
+
+
+def test_a_jitter_beside_the_whole_second_is_rounding(make_series: MakeSeries) -> None:
+    times = [math.floor(i + 0.45 * math.sin(1.7 * i)) for i in range(200)]
+    energy = integrate_power(make_series([400 + i % 7 for i in range(200)], time_s=times))
+    assert (energy.is_rounded, energy.gaps, energy.coverage) == (True, (), 1)
+    assert energy.shown_j == pytest.approx(403 * energy.claimed_s, rel=0.001)
+
+
+def test_rounded_times_with_like_readings_stay_as_they_are(make_series: MakeSeries) -> None:
+    energy = integrate_power(make_series([400.0] * 200, time_s=[i // 2 for i in range(200)]))
+    assert (energy.is_rounded, energy.is_mixed) == (False, False)
+    assert energy.shown_j == 99 * 400
 
 
 def test_readings_at_the_dips_do_not_bound_the_peaks(

@@ -74,8 +74,7 @@ def test_six_power_supplies_in_one_log_bound_by_time_alone(
     assert answer.upper.flop >= _time_flop(h100, count=8, time_s=HOUR_S - 1)
     assert answer.estimate is not None
     assert answer.estimate.prior.method == "prior-time"
-    assert answer.energy is not None
-    assert answer.energy.coverage == 0
+    assert answer.energy is None  # not known, and not 0 J
     assert {"sensors-mixed", "coverage-low"} <= _codes(answer)
     assert "device-outside-run" not in _codes(answer)
 

@@ -83,6 +83,15 @@ def test_several_sensors_in_one_log_are_a_warning(make_series: MakeSeries, n_sen
     assert "1 device of 2, node_3 for example, has" in finding.message
 
 
+def test_rounded_times_are_a_warning(make_series: MakeSeries) -> None:
+    times = [i // 2 for i in range(200)]
+    told = _told([make_series([400 + i % 7 for i in range(200)], time_s=times, device="gpu_3")])
+    assert set(told) == {"time-repeated", "times-rounded"}
+    finding = told["times-rounded"]
+    assert (finding.severity, finding.count, finding.where) == (Severity.WARNING, 1, "gpu_3")
+    assert "1 device of 1, gpu_3 for example" in finding.message
+
+
 @pytest.mark.parametrize(("step_s", "is_told"), [(1, False), (10, False), (15, True), (149, True)])
 def test_a_slow_cadence_is_a_note(make_series: MakeSeries, step_s: int, *, is_told: bool) -> None:
     times = range(0, 20 * step_s, step_s)

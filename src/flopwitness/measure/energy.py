@@ -20,6 +20,7 @@ from flopwitness.measure.samples import Channel, RunWindow, Series
 __all__ = [
     "Energy",
     "Gap",
+    "doubt_clock",
     "integrate_for_bound",
     "integrate_power",
     "recorded_stretch",
@@ -32,7 +33,12 @@ _LONGEST_STEP_S: Final = 150.0  # 2.5 times the slowest common scrape; who reads
 _LONGEST_BLIND_S: Final = (
     10.5  # between two readings of an instant: a log that reads every 10 s, jitter included
 )
-_MANY: Final = 0.05  # repeated times beyond this share are no accident
+_MANY: Final = 0.05  # unlike readings at one time beyond this share are no accident
+_MOST_IN_A_SECOND: Final = 4  # readings that share a stamp because it is rounded to a second
+_ONE_SIDED: Final = 0.9  # where one reading of a second nearly always lies above the next, they are unlike
+_LONGEST_STANDSTILL: Final = 20  # readings in a row at one time; more sensors than that write no one log
+_FEW_BACK: Final = 3  # steps back: summer time ends, a clock is set
+_FEW_BACK_SHARE: Final = 0.001
 _SAME_TIME_S: Final = 1e-6  # what seconds since the first reading lose beside nanoseconds
 _MOST_W: Final = 1e12  # about a third of the world's electricity: no device draws it
 
@@ -78,9 +84,12 @@ class Energy:
         n_backwards: Steps back in time, in the whole recording; each counts as one usual period.
         period_s: The usual period between readings [s]; NaN for fewer than two instants.
         is_slow: Whether the usual period is so long that readings do not bound what lies between them.
-        is_clock_stuck: Whether more than 5 % of the steps between readings take no time.
+        is_clock_doubted: Whether the clock stands still or steps back too often to tell any length
+            (`doubt_clock`): the whole run counts as a gap.
         is_mixed: Whether more than 5 % of the readings differ from another one at the same time. Several
             sensors may then write one log, whose sum nobody can tell: the whole run counts as a gap.
+        is_rounded: Whether as many differ because all stamps are whole seconds: the readings of a second
+            are then spread over it. That they are of one sensor cannot be told, so they bound nothing.
     """
 
     device: str
@@ -98,8 +107,9 @@ class Energy:
     n_backwards: int
     period_s: float
     is_slow: bool
-    is_clock_stuck: bool
+    is_clock_doubted: bool
     is_mixed: bool
+    is_rounded: bool
 
     @property
     def shown_j(self) -> float:
@@ -137,13 +147,9 @@ class _Line:
     origin_ns: int
     n_missing: int
     n_repeated: int
-    n_differing: int  # of those repeated, the readings with another value than the one before
     n_backwards: int
-    is_clock_stuck: bool
-
-    @property
-    def is_mixed(self) -> bool:
-        return self.n_differing > _MANY * self.time_s.size
+    is_mixed: bool = False
+    is_rounded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +159,6 @@ class _Steps:
     length_s: NDArray[np.float64]  # shape (n - 1,)
     is_repeat: NDArray[np.bool_]  # a step that takes no time
     n_backwards: int
-    usual_s: float  # the median of the steps forward; 0 where there is none
-
-    @property
-    def is_stuck(self) -> bool:
-        return bool(self.is_repeat.sum() > _MANY * self.is_repeat.size)
 
 
 def usual_period_s(time_s: NDArray[np.float64]) -> float:
@@ -216,12 +217,30 @@ def integrate_for_bound(
     return _integrate(series, line, window, limit_w, step_s)
 
 
+def doubt_clock(series: Series) -> str:
+    """Why a recording's clock tells no length: `clock-stuck`, `clock-backwards`, or "" where it can.
+
+    A clock that stands still or steps back makes a recording shorter than it was, and nobody can tell by
+    how much: more than 20 readings in a row at one time, or more than 3 steps back that are more than 0.1 %
+    of all steps. Less than that is rounding, and clocks that were set.
+
+    Args:
+        series: Readings, with values or without.
+    """
+    steps_ns = np.diff(_clock_ns(series))
+    moves = np.concatenate([[-1], np.flatnonzero(steps_ns), [steps_ns.size]])
+    if int(np.diff(moves).max()) > _LONGEST_STANDSTILL:
+        return "clock-stuck"
+    n_backwards = int((steps_ns < 0).sum())
+    is_back = n_backwards > max(_FEW_BACK, _FEW_BACK_SHARE * steps_ns.size)
+    return "clock-backwards" if is_back else ""
+
+
 def recorded_stretch(series: Series) -> RunWindow:
     """From the first to the last instant of a recording, with steps back in time laid end to end.
 
-    A clock that steps back must not make a recording shorter than it was, nor one that stands still: where
-    more than 5 % of the steps take no time, each counts as one usual period, and the recording as long as
-    so many periods as it has steps, at least.
+    A clock that steps back now and then must not make a recording shorter than it was. One that does so
+    often, or stands still, tells no length at all (`doubt_clock`).
 
     Args:
         series: At least one reading; those without a value have their time all the same.
@@ -237,14 +256,11 @@ def recorded_stretch(series: Series) -> RunWindow:
 
 
 def _laid_out_ns(ticks_ns: NDArray[np.int64]) -> int:
-    """How long a clock ran, with steps back laid end to end and standstill moved on [ns]."""
+    """How long a clock ran, with steps back laid end to end [ns]."""
     steps = _lay_out(ticks_ns)
-    if not steps.n_backwards and not steps.is_stuck:
+    if not steps.n_backwards:
         return int(ticks_ns[-1]) - int(ticks_ns[0])
-    length_s = float(steps.length_s.sum())
-    if steps.is_stuck:
-        length_s = max(length_s + steps.is_repeat.sum() * steps.usual_s, steps.length_s.size * steps.usual_s)
-    return round(length_s * NANOSECOND_PER_SECOND)
+    return round(float(steps.length_s.sum()) * NANOSECOND_PER_SECOND)
 
 
 def _lay_out(ticks_ns: NDArray[np.int64]) -> _Steps:
@@ -257,7 +273,6 @@ def _lay_out(ticks_ns: NDArray[np.int64]) -> _Steps:
         length_s=np.where(is_back, usual_s, length_s),
         is_repeat=length_s == 0,
         n_backwards=int(is_back.sum()),
-        usual_s=usual_s,
     )
 
 
@@ -281,8 +296,13 @@ def _straighten(series: Series) -> _Line:
     ticks_ns, power_w = _clock_ns(series)[known], _converted_w(series)[known]
     if ticks_ns.size == 0:
         empty = np.zeros(0)
-        return _Line(empty, empty, empty > 0, 0, n_missing, 0, 0, 0, is_clock_stuck=False)
+        return _Line(empty, empty, empty > 0, 0, n_missing, 0, 0)
     steps = _lay_out(ticks_ns)
+    n_differing = int((steps.is_repeat & (np.diff(power_w) != 0)).sum())
+    has_many = n_differing > _MANY * ticks_ns.size
+    spread_ns = _spread_seconds(ticks_ns, power_w) if has_many else None
+    if spread_ns is not None:
+        steps = replace(steps, length_s=np.diff(spread_ns) / NANOSECOND_PER_SECOND)
     return _Line(
         time_s=np.concatenate([np.zeros(1), np.cumsum(steps.length_s)]),
         power_w=power_w,
@@ -290,15 +310,42 @@ def _straighten(series: Series) -> _Line:
         origin_ns=int(series.utc_ns[known][0]),
         n_missing=n_missing,
         n_repeated=int(steps.is_repeat.sum()),
-        n_differing=int((steps.is_repeat & (np.diff(power_w) != 0)).sum()),
         n_backwards=steps.n_backwards,
-        is_clock_stuck=steps.is_stuck,
+        is_mixed=has_many and spread_ns is None,
+        is_rounded=spread_ns is not None,
     )
+
+
+def _spread_seconds(ticks_ns: NDArray[np.int64], power_w: NDArray[np.float64]) -> NDArray[np.int64] | None:
+    """Stamps of whole seconds with the readings of each second spread over it; None where they are not.
+
+    Sensors that write one log in turn, one stamp for each turn, are told by a reading of each second that
+    nearly always lies above, or below, the next.
+    """
+    steps_ns = np.diff(ticks_ns)
+    starts = np.concatenate([[0], np.flatnonzero(steps_ns) + 1])
+    counts = np.diff(np.concatenate([starts, [ticks_ns.size]]))
+    is_whole = not (ticks_ns % NANOSECOND_PER_SECOND).any() and not (steps_ns < 0).any()
+    forward_ns = steps_ns[steps_ns > 0]
+    if not is_whole or not forward_ns.size or counts.max() > _MOST_IN_A_SECOND:
+        return None
+    if np.median(forward_ns) > NANOSECOND_PER_SECOND:
+        return None
+    inner = counts[1:-1]
+    if inner.size and (inner == inner[0]).all() and inner[0] > 1:
+        turns = np.diff(power_w[starts[1] : starts[-1]].reshape(inner.size, -1))
+        if (np.abs(np.sign(turns).mean(axis=0)) > _ONE_SIDED).any():
+            return None
+    each = np.repeat(counts, counts)
+    place = np.arange(ticks_ns.size, dtype=np.int64) - np.repeat(starts, counts)
+    spread_ns: NDArray[np.int64] = ticks_ns + place * NANOSECOND_PER_SECOND // each
+    return spread_ns
 
 
 def _longest_step_s(line: _Line) -> float:
     """Two readings further apart than this leave a gap [s]."""
-    return min(max(_SHORTEST_GAP_S, _GAP_PERIODS * usual_period_s(line.time_s)), _LONGEST_STEP_S)
+    shortest_s = _GAP_PERIODS if line.is_rounded else _SHORTEST_GAP_S  # a stamp may be off by a second
+    return min(max(shortest_s, _GAP_PERIODS * usual_period_s(line.time_s)), _LONGEST_STEP_S)
 
 
 def _longest_blind_s(channel: Channel) -> float:
@@ -312,7 +359,8 @@ def _integrate(
     """The integral over the run; steps longer than `longest_step_s` [s] are gaps."""
     start_s, stop_s = _edges(line, window)
     inside = (line.time_s >= start_s - _SAME_TIME_S) & (line.time_s <= stop_s + _SAME_TIME_S)
-    used = _blinded(line) if line.is_mixed else line
+    is_doubted = bool(doubt_clock(series))
+    used = _blinded(line) if line.is_mixed or is_doubted else line
     pieces = _clip(used, start_s, stop_s)
     is_gap = (pieces.length_s > longest_step_s) | used.skips_missing
     period_s = usual_period_s(line.time_s)
@@ -332,8 +380,9 @@ def _integrate(
         n_backwards=line.n_backwards,
         period_s=period_s,
         is_slow=period_s > _longest_blind_s(series.channel),
-        is_clock_stuck=line.is_clock_stuck,
+        is_clock_doubted=is_doubted,
         is_mixed=line.is_mixed,
+        is_rounded=line.is_rounded,
     )
 
 

@@ -13,10 +13,12 @@ from flopwitness.foundation.units import NANOSECOND_PER_SECOND, SECOND_PER_HOUR,
 from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.measure.capacity import device_limit_w, expected_devices, least_count
 from flopwitness.measure.energy import recorded_stretch
+from flopwitness.measure.lanes import join_recordings
 from flopwitness.measure.plausibility import Hardware, settle_hardware
 from flopwitness.measure.quality import power_series
 from flopwitness.measure.question import Question
 from flopwitness.measure.samples import Channel, RunWindow, Scope, Series, Trace
+from flopwitness.measure.timing import doubt_clocks
 
 __all__ = [
     "Frame",
@@ -54,7 +56,9 @@ class Frame:
         trace: The logs of the run, merged.
         question: What the user states beside them.
         scope: What the chosen readings cover.
-        series: One power series a device; none where no power was recorded.
+        series: One power series a device, those that follow each other joined; none where no power was
+            recorded.
+        recordings: The same as they were recorded.
         window: The run, as its log marks it; None where no mark can be used.
         in_run: The stretch that is estimated: the run, else the readings; None where nothing has a length.
         span: The stretch that is bounded: everything that anything recorded speaks of.
@@ -68,6 +72,7 @@ class Frame:
     question: Question
     scope: Scope
     series: tuple[Series, ...]
+    recordings: tuple[Series, ...]
     window: RunWindow | None
     in_run: RunWindow | None
     span: RunWindow | None
@@ -89,18 +94,21 @@ class Frame:
 
 def frame_run(trace: Trace, question: Question, findings: list[Finding]) -> Frame:
     """Choose readings, run, times and hardware; what is odd about the choice goes to `findings`."""
-    scope, series = choose_power(trace, findings)
-    window = choose_window(trace, series, findings)
+    scope, recordings = choose_power(trace, findings)
+    series = join_recordings(recordings, findings)
+    window = choose_window(trace, recordings, findings)
     findings += assess_clock(trace)
     readings = recorded_span(series, window)
     span = recorded_span(series, window, claimed_stretches(trace))
-    recorded_s = recorded_length_s(span, trace)
+    is_lost = doubt_clocks(trace, recordings, findings)
+    recorded_s = None if is_lost else recorded_length_s(span, trace)
     count = least_count(series, scope, question.count)
     return Frame(
         trace=trace,
         question=question,
         scope=scope,
         series=series,
+        recordings=recordings,
         window=window,
         in_run=window or readings,
         span=span,
@@ -319,26 +327,31 @@ def _ends(stretch: RunWindow) -> tuple[int, int]:
 def recorded_length_s(span: RunWindow | None, trace: Trace) -> float | None:
     """The longest time that anything recorded claims [s]: a bound must not trust the shorter of two marks.
 
-    The span, any one device's readings (values missing or not, of any channel), all marked runs together,
-    all events of the result logs, or a power log's marks, whichever is longest. None where nothing has a
-    length: a single reading says nothing about time; and None where a clock shows a time before its time.
+    The span, all readings (values missing or not, of any channel), all marked runs, all events of the
+    result logs, and the power logs' marks together; what overlaps counts once. What lies between two of
+    them counts too, where that is no more than a day, or than the longest of them. None where nothing has
+    a length: a single reading says nothing about time; and None where a clock shows a time before its time.
     """
     if any(utc_ns < _FIRST_NS for utc_ns in _instants(trace)):
         return None
     recordings = [item for item in trace.series if len(item) and item.scope is not Scope.SWITCH]
-    lengths = [
-        length_s(item) or 0.0
-        for item in (span, *map(recorded_stretch, recordings), *claimed_stretches(trace))
+    stretches = [
+        _ends(item)
+        for item in (span, *map(recorded_stretch, recordings), *claimed_stretches(trace), *trace.windows)
+        if item is not None
     ]
-    longest_s = max(*lengths, _marked_s(trace.windows), 0.0)
-    return longest_s if longest_s > 0 else None
+    total_s = _joined_ns(stretches) / NANOSECOND_PER_SECOND
+    return total_s if total_s > 0 else None
 
 
-def _marked_s(windows: Sequence[RunWindow]) -> float:
-    """The time that the marked runs take together, where they overlap once [s]."""
-    total_ns = end_ns = 0
-    for window in sorted(windows, key=lambda window: window.start_utc_ns):
-        start_ns, stop_ns = _ends(window)
-        total_ns += max(0, stop_ns - max(start_ns, end_ns))
+def _joined_ns(stretches: Sequence[tuple[int, int]]) -> int:
+    """The time that the stretches take, those near each other with what lies between [ns]."""
+    lasting = sorted((start_ns, stop_ns) for start_ns, stop_ns in stretches if stop_ns > start_ns)
+    pause_ns = max(_DAY_NS, *(stop_ns - start_ns for start_ns, stop_ns in lasting), 0)
+    total_ns, end_ns = 0, None
+    for start_ns, stop_ns in lasting:
+        if end_ns is None or start_ns - end_ns > pause_ns:
+            end_ns = start_ns
+        total_ns += max(0, stop_ns - end_ns)
         end_ns = max(end_ns, stop_ns)
-    return total_ns / NANOSECOND_PER_SECOND
+    return total_ns

@@ -20,7 +20,7 @@ from flopwitness.measure.marks import assess_marks
 from flopwitness.measure.plausibility import Power, assess_power
 from flopwitness.measure.question import Question
 from flopwitness.measure.reference import ReferenceTable
-from flopwitness.measure.run_energy import measure_energy
+from flopwitness.measure.run_energy import is_measured, measure_energy
 from flopwitness.measure.samples import Scope, Trace
 from flopwitness.measure.timing import assess_times
 
@@ -44,7 +44,7 @@ def measure_trace(trace: Trace, question: Question, *, table: ReferenceTable) ->
     findings += assess_marks(trace, frame.window, energy.devices if energy is not None else ())
     if energy is not None:
         findings += _assess_energy(frame, energy)
-    copies = quality.assess_copies(frame.series)
+    copies = quality.assess_copies(frame.recordings)
     power, told = _judge_power(frame, energy)
     findings += copies + told
     upper = estimate = None
@@ -63,7 +63,7 @@ def measure_trace(trace: Trace, question: Question, *, table: ReferenceTable) ->
         duration_s=frame.duration_s,
         recorded_s=frame.recorded_s,
         window=frame.window,
-        energy=energy,
+        energy=energy if energy is not None and is_measured(energy) else None,
         estimate=estimate,
         upper=upper,
         findings=rank_findings(findings),
@@ -73,7 +73,7 @@ def measure_trace(trace: Trace, question: Question, *, table: ReferenceTable) ->
 def _is_whole(frame: Frame, energy: RunEnergy | None, findings: list[Finding]) -> bool:
     """Whether the energy covers all the time that is bounded, on clocks that agree, one sensor a device."""
     is_apart = any(finding.code == "clocks-apart" for finding in findings)
-    is_mixed = energy is not None and any(device.is_mixed for device in energy.devices)
+    is_mixed = energy is not None and any(device.is_mixed or device.is_rounded for device in energy.devices)
     return not is_apart and not is_mixed and frame.recorded_s == length_s(frame.span)
 
 

@@ -8,7 +8,7 @@ from flopwitness.measure.conversion import believe_conversion, never_lower
 from flopwitness.measure.energy import Energy, integrate_for_bound, integrate_power
 from flopwitness.measure.framing import Frame, length_s
 
-__all__ = ["measure_energy"]
+__all__ = ["is_measured", "measure_energy"]
 
 
 def measure_energy(frame: Frame) -> RunEnergy | None:
@@ -38,6 +38,11 @@ def measure_energy(frame: Frame) -> RunEnergy | None:
         coverage=_least_share(covered_s, run_s, n_needed),
         filled=_least_share(filled_s, run_s, n_needed),
     )
+
+
+def is_measured(energy: RunEnergy) -> bool:
+    """Whether readings cover any of the run: what nobody measured is not known, and not 0 J."""
+    return any(device.covered_s + device.bridged_s > 0 for device in energy.devices)
 
 
 def _most_recorded(frame: Frame) -> float | None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from flopwitness.catalogue.chips import Chip, ChipCatalogue, load_chips
 from flopwitness.measure.answer import Measurement
 from flopwitness.measure.bounds import BoundBy, UpperBound, bound_from_above
+from flopwitness.measure.energy import doubt_clock
 from flopwitness.measure.meter import measure_trace
 from flopwitness.measure.question import Question
 from flopwitness.measure.reference import ReferenceTable, load_reference
@@ -147,6 +148,11 @@ def traces(draw: st.DrawFn) -> Trace:
     )
 
 
+def _is_clock_lost(trace: Trace) -> bool:
+    """Four devices at most: one clock that tells no length is more than a tenth of them."""
+    return any(doubt_clock(series) for series in trace.series if len(series))
+
+
 def _measure(trace: Trace, *, level: float = 0.9) -> Measurement:
     chips = _catalogue().find("h100-sxm")
     return measure_trace(trace, Question(chips=chips, count=N_CHIPS, level=level), table=_table())
@@ -157,9 +163,9 @@ def _measure(trace: Trace, *, level: float = 0.9) -> Measurement:
 def test_whatever_is_handed_over_the_answer_is_in_order(trace: Trace, level: float) -> None:
     answer = _measure(trace, level=level)
     if answer.estimate is not None:
-        assert answer.upper is not None
         estimate = answer.estimate
-        assert 0 <= estimate.low_flop <= estimate.flop <= estimate.high_flop <= answer.upper.flop
+        assert 0 <= estimate.low_flop <= estimate.flop <= estimate.high_flop
+        assert _is_clock_lost(trace) if answer.upper is None else estimate.high_flop <= answer.upper.flop
     if answer.energy is not None:
         assert 0 <= answer.energy.low_j <= (answer.energy.high_j or 0.0) * (1 + 1e-9)
         assert answer.energy.recorded_high_j is not None
@@ -181,6 +187,9 @@ def test_every_recorded_time_is_in_the_bound(trace: Trace) -> None:
     answer = _measure(trace)
     upper = answer.upper
     if any(finding.code == "hardware-contradicted" for finding in answer.findings):
+        assert upper is None
+        return
+    if _is_clock_lost(trace):
         assert upper is None
         return
     peak = _catalogue().find("h100-sxm")[0].peak_best[1].value

@@ -1,13 +1,14 @@
 """Energy from readings: what was measured, what nobody measured, and what can be made of either."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from flopwitness.measure.energy import (
+    doubt_clock,
     integrate_for_bound,
     integrate_power,
     recorded_stretch,
@@ -174,7 +175,7 @@ def test_repeated_times_count_no_energy_twice(make_series: MakeSeries) -> None:
     assert energy.n_repeated == 1
     assert energy.measured_j == pytest.approx(50 * 100 + 300 + 49 * 100)
     assert not energy.is_mixed
-    assert not energy.is_clock_stuck
+    assert not energy.is_clock_doubted
     still = integrate_power(make_series([100, 200, 300], time_s=[0, 0, 0]))
     assert (still.shown_j, still.n_repeated, still.claimed_s) == (0, 2, 0)
 
@@ -246,45 +247,47 @@ def _length_s(stretch: RunWindow) -> float:
 
 
 @pytest.mark.parametrize(
-    "time_s",
+    ("time_s", "doubt"),
     [
-        [*range(100), *[99] * 900],  # the clock stops and never comes back
-        [*[0] * 900, *range(100)],
-        [*range(50), *[50] * 900, *range(50, 100)],
-        [i - i % 10 for i in range(1_000)],  # it moves on once in ten readings
-        [*range(900), *[899] * 100],
+        (range(100), ""),
+        ([*range(100), *[99] * 19], ""),  # 20 readings at one time
+        ([*range(100), *[99] * 20], "clock-stuck"),
+        ([*[0] * 21, *range(1, 10_000)], "clock-stuck"),
+        ([*range(50), *[50] * 21, *range(51, 100)], "clock-stuck"),
+        ([i - i % 10 for i in range(1_000)], ""),  # rounded: the span is right
+        ([*range(20), *range(10), *range(10), *range(10)], ""),  # three steps back
+        ([*range(20), *range(10), *range(10), *range(10), *range(10)], "clock-backwards"),
+        ([*range(9_000), *[5, 4, 3, 2, 1]], ""),
+        ([*range(4_000), *[5, 4, 3, 2, 1]], "clock-backwards"),
+        (range(100, 0, -1), "clock-backwards"),
+        ([7], ""),
     ],
 )
 @pytest.mark.parametrize("value", [100.0, math.nan])
-def test_a_clock_that_stands_still_hides_no_time(
-    make_series: MakeSeries, time_s: list[float], value: float
+def test_a_clock_that_stands_still_or_steps_back_often_is_doubted(
+    make_series: MakeSeries, time_s: Sequence[float], value: float, doubt: str
 ) -> None:
-    series = make_series([value] * 1_000, time_s=time_s)
-    assert _length_s(recorded_stretch(series)) >= 999
-    energy = integrate_for_bound(series, window=recorded_stretch(series), limit_w=700)
-    assert energy.high_j is not None
-    assert energy.high_j >= 99_900
+    series = make_series([value] * len(time_s), time_s=time_s)
+    assert doubt_clock(series) == doubt
+    steady = make_series([value] * len(time_s), time_s=time_s, monotonic_s=range(len(time_s)))
+    assert doubt_clock(steady) == ""
+    energy = integrate_power(series, limit_w=700)
+    assert energy.is_clock_doubted is bool(doubt)
+    if doubt:
+        assert (energy.shown_j, energy.coverage) == (0, 0)
+        assert energy.high_j == pytest.approx(700 * energy.claimed_s)
 
 
-def test_a_monotonic_clock_that_stands_still_hides_no_time(make_series: MakeSeries) -> None:
+def test_a_monotonic_clock_that_stands_still_is_doubted(make_series: MakeSeries) -> None:
     times = [*range(10), *[9] * 90]
-    series = make_series([100.0] * 100, time_s=times, monotonic_s=times)
-    assert _length_s(recorded_stretch(series)) >= 99
+    series = make_series([100.0] * 100, time_s=range(100), monotonic_s=times)
+    assert doubt_clock(series) == "clock-stuck"
 
 
-def test_a_clock_that_stands_still_and_steps_back_hides_no_time(make_series: MakeSeries) -> None:
-    times = [*range(100), *[99] * 100, *range(100)]
-    assert _length_s(recorded_stretch(make_series([100.0] * 300, time_s=times))) >= 299
-
-
-def test_a_few_repeated_times_leave_the_length_as_it_stands(make_series: MakeSeries) -> None:
-    times = [*range(96), *[95] * 5]
-    series = make_series([100.0] * 101, time_s=times)
+def test_repeated_times_leave_the_length_as_it_stands(make_series: MakeSeries) -> None:
+    series = make_series([100.0] * 102, time_s=[*range(96), *[95] * 6])
     assert _length_s(recorded_stretch(series)) == 95
-    assert not integrate_power(series).is_clock_stuck
-    longer = make_series([100.0] * 102, time_s=[*times, 95])
-    assert _length_s(recorded_stretch(longer)) == 101
-    assert integrate_power(longer).is_clock_stuck
+    assert not integrate_power(series).is_clock_doubted
 
 
 def test_readings_at_one_instant_have_no_length(make_series: MakeSeries) -> None:
@@ -312,11 +315,39 @@ def test_many_unlike_readings_at_one_time_are_several_sensors(
 ) -> None:
     n_times = 100 - n_differing
     times = [*range(n_times), *range(n_differing)]
-    series = make_series([400.0] * n_times + [410.0] * n_differing, time_s=times)
+    series = make_series([400.0] * n_times + [410.0] * n_differing, time_s=[i + 0.5 for i in times])
     in_order = np.argsort(series.utc_ns, kind="stable")
     ordered = replace(series, utc_ns=series.utc_ns[in_order], value=series.value[in_order])
     assert integrate_power(ordered).is_mixed is is_mixed
     assert integrate_power(replace(ordered, value=ordered.value * 0 + 400)).is_mixed is False
+
+
+@pytest.mark.parametrize("n_each", [2, 3, 4])
+def test_whole_seconds_that_readings_share_are_rounding(make_series: MakeSeries, n_each: int) -> None:
+    times = [i // n_each for i in range(100 * n_each)]
+    power_w = [400 + 10 * math.sin(1.3 * i) for i in range(100 * n_each)]
+    energy = integrate_power(make_series(power_w, time_s=times), window=None, limit_w=700)
+    assert (energy.is_rounded, energy.is_mixed, energy.gaps) == (True, False, ())
+    assert energy.claimed_s == energy.covered_s == pytest.approx(100 - 1 / n_each)
+    assert energy.shown_j == pytest.approx(400 * energy.claimed_s, rel=0.001)
+    assert energy.n_repeated == 100 * (n_each - 1)
+    fine = integrate_power(make_series(power_w, time_s=[moment + 0.25 for moment in times]))
+    assert (fine.is_rounded, fine.is_mixed) == (False, True)
+    slow = integrate_power(make_series(power_w, time_s=[10 * moment for moment in times]))
+    assert (slow.is_rounded, slow.is_mixed) == (False, True)
+
+
+def test_a_jitter_beside_the_whole_second_is_rounding(make_series: MakeSeries) -> None:
+    times = [math.floor(i + 0.45 * math.sin(1.7 * i)) for i in range(200)]
+    energy = integrate_power(make_series([400 + i % 7 for i in range(200)], time_s=times))
+    assert (energy.is_rounded, energy.gaps, energy.coverage) == (True, (), 1)
+    assert energy.shown_j == pytest.approx(403 * energy.claimed_s, rel=0.001)
+
+
+def test_rounded_times_with_like_readings_stay_as_they_are(make_series: MakeSeries) -> None:
+    energy = integrate_power(make_series([400.0] * 200, time_s=[i // 2 for i in range(200)]))
+    assert (energy.is_rounded, energy.is_mixed) == (False, False)
+    assert energy.shown_j == 99 * 400
 
 
 def test_readings_at_the_dips_do_not_bound_the_peaks(

@@ -22,10 +22,12 @@ from flopwitness.measure.framing import (
     choose_power,
     choose_window,
     claimed_stretches,
+    frame_run,
     length_s,
     recorded_length_s,
     recorded_span,
 )
+from flopwitness.measure.question import Question
 from flopwitness.measure.samples import Channel, Declaration, Mark, RunWindow, Scope, Series, Trace
 
 MakeSeries = Callable[..., Series]
@@ -307,11 +309,47 @@ def test_a_far_future_only_makes_the_bound_larger(make_window: MakeWindow) -> No
 
 
 def test_many_short_runs_add_up(make_window: MakeWindow) -> None:
-    """A training cut into ten marked runs took ten times as long as each of them."""
-    runs = tuple(make_window(day * DAY_S, day * DAY_S + 3_600) for day in range(10))
+    """A training cut into ten marked runs took at least ten times as long as each of them."""
+    runs = tuple(make_window(2 * day * DAY_S, 2 * day * DAY_S + 3_600) for day in range(10))
     assert recorded_length_s(runs[0], Trace(windows=runs)) == 36_000
+    daily = tuple(make_window(day * DAY_S, day * DAY_S + 3_600) for day in range(10))
+    assert recorded_length_s(daily[0], Trace(windows=daily)) == 9 * DAY_S + 3_600
     overlapping = (make_window(0, 100), make_window(50, 150), make_window(60, 70))
     assert recorded_length_s(None, Trace(windows=overlapping)) == 150
+
+
+@pytest.mark.parametrize(
+    ("first_day", "recorded_days"), [(5, 15), (10, 20), (20, 30), (20.5, 20), (-20, 30), (-21, 20)]
+)
+def test_all_that_was_recorded_counts_together(
+    make_series: MakeSeries, make_window: MakeWindow, first_day: float, recorded_days: float
+) -> None:
+    """A power log of ten days and a result log of ten others: nothing of either is left out."""
+    power = make_series([400, 400], time_s=[0, 10 * DAY_S])
+    run = make_window(first_day * DAY_S, (first_day + 10) * DAY_S)
+    for trace in (Trace(series=(power,), windows=(run,)), Trace(series=(power,), extent=run)):
+        assert recorded_length_s(make_window(0, 10 * DAY_S), trace) == recorded_days * DAY_S
+
+
+def test_rotated_logs_are_one_device_for_as_long_as_they_last(
+    make_series: MakeSeries, chips: ChipCatalogue
+) -> None:
+    weeks = tuple(
+        make_series(
+            [5_000 + week] * 169,
+            time_s=range(week * 7 * DAY_S, (week + 1) * 7 * DAY_S + 1, 3_600),
+            device=f"week_{week}",
+            scope=Scope.NODE_AC,
+        )
+        for week in (1, 0, 2)
+    )
+    findings: list[Finding] = []
+    frame = frame_run(Trace(series=weeks), Question(chips=tuple(chips.find("h100-sxm")), count=8), findings)
+    assert [(item.device, len(item)) for item in frame.series] == [("week_0", 507)]
+    assert frame.recordings == weeks
+    assert frame.recorded_s == frame.duration_s == 21 * DAY_S
+    assert frame.n_expected == 1
+    assert _codes(findings) == ["recordings-joined"]
 
 
 @pytest.mark.parametrize(

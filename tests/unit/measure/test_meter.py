@@ -232,7 +232,9 @@ def test_a_run_at_another_time_takes_the_energy_bound_away(
     assert "clocks-apart" in _codes(answer)
     assert answer.upper is not None
     assert answer.upper.energy_flop is None
-    assert _upper(answer) == _time_bound(h100)
+    assert _upper(answer) == _time_bound(h100, time_s=50_100)
+    later = measure(Trace(series=resting, windows=(make_window(200_000, 200_100),)))
+    assert _upper(later) == _time_bound(h100, time_s=LENGTH_S + 100)
 
 
 @pytest.mark.parametrize("shift_s", [-200_000, -3_600, 600, 3_600, 100_000, 5e9])

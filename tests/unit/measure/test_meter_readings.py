@@ -50,15 +50,15 @@ def _codes(answer: Measurement) -> set[str]:
 
 
 @pytest.mark.parametrize("is_marked", [False, True])
-def test_a_clock_that_sticks_after_an_hour_bounds_twelve(
-    measure: Measure, make_series: MakeSeries, make_window: MakeWindow, h100: Chip, *, is_marked: bool
+def test_a_clock_that_sticks_after_an_hour_bounds_nothing(
+    measure: Measure, make_series: MakeSeries, make_window: MakeWindow, *, is_marked: bool
 ) -> None:
     times = [min(i, HOUR_S) for i in range(0, 12 * HOUR_S, 10)]
     node = make_series([3_000.0] * len(times), time_s=times, device="node_0", scope=Scope.NODE_AC)
     windows = (make_window(0, 600),) if is_marked else ()
     answer = measure(node, windows=windows)
-    assert answer.upper is not None
-    assert answer.upper.flop >= _time_flop(h100, count=8, time_s=12 * HOUR_S - 10)
+    assert answer.recorded_s is None
+    assert answer.upper is None
     assert "clock-stuck" in _codes(answer)
     assert "time-repeated" not in _codes(answer)
 
@@ -74,8 +74,7 @@ def test_six_power_supplies_in_one_log_bound_by_time_alone(
     assert answer.upper.flop >= _time_flop(h100, count=8, time_s=HOUR_S - 1)
     assert answer.estimate is not None
     assert answer.estimate.prior.method == "prior-time"
-    assert answer.energy is not None
-    assert answer.energy.coverage == 0
+    assert answer.energy is None  # not known, and not 0 J
     assert {"sensors-mixed", "coverage-low"} <= _codes(answer)
     assert "device-outside-run" not in _codes(answer)
 

@@ -1,13 +1,14 @@
 """What is odd about times: each check fires on what it is for, and stays quiet on what is plain."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
 from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.measure.energy import integrate_power
-from flopwitness.measure.samples import Channel, Series
-from flopwitness.measure.timing import assess_times
+from flopwitness.measure.samples import Channel, Scope, Series, Trace
+from flopwitness.measure.timing import assess_times, doubt_clocks
 
 MakeSeries = Callable[..., Series]
 
@@ -34,13 +35,40 @@ def test_a_few_repeats_and_steps_back_are_counted(make_series: MakeSeries) -> No
     assert "steps back 1 time;" in told["clock-backwards"].message
 
 
-def test_a_clock_that_stands_still_is_a_warning(make_series: MakeSeries) -> None:
-    stuck = make_series([100] * 100, time_s=[*range(90), *[89] * 10], device="gpu_7")
-    told = _told([make_series([100] * 100), stuck])
-    assert set(told) == {"clock-stuck"}
-    finding = told["clock-stuck"]
-    assert (finding.severity, finding.count, finding.where) == (Severity.WARNING, 10, "gpu_7")
-    assert "10 readings on 1 device " in finding.message
+@pytest.mark.parametrize("code", ["clock-stuck", "clock-backwards"])
+def test_a_clock_that_tells_no_length_bounds_nothing(make_series: MakeSeries, code: str) -> None:
+    times = {"clock-stuck": [*range(79), *[79] * 21], "clock-backwards": [*range(90), *range(10, 0, -1)]}
+    odd = make_series([100] * 100, time_s=times[code], device="gpu_7")
+    assert _told([odd]) == {}
+    findings: list[Finding] = []
+    plain = [make_series([100] * 100, device=f"gpu_{number}") for number in range(7)]
+    assert doubt_clocks(Trace(series=(*plain, odd)), [*plain, odd], findings)
+    (finding,) = findings
+    assert (finding.code, finding.severity, finding.count) == (code, Severity.WARNING, 1)
+    assert finding.where == "gpu_7"
+    assert finding.message.startswith("1 recording of 8, gpu_7 for example, has ")
+    assert finding.message.endswith("neither time nor energy bounds it")
+
+
+def test_one_clock_of_ten_that_tells_no_length_is_not_measured(make_series: MakeSeries) -> None:
+    odd = make_series([100] * 30, time_s=[0] * 30, device="gpu_7")
+    plain = [make_series([100] * 100, device=f"gpu_{number}") for number in range(9)]
+    findings: list[Finding] = []
+    assert not doubt_clocks(Trace(series=(odd, *plain)), [odd, *plain], findings)
+    assert findings[0].message.endswith("such a recording counts as not measured")
+    assert len(findings) == 1
+    assert not doubt_clocks(Trace(series=tuple(plain)), plain, [])
+    assert not doubt_clocks(Trace(), [], [])
+
+
+def test_clocks_beside_the_chosen_ones_are_doubted_too(make_series: MakeSeries) -> None:
+    odd = make_series([100] * 30, time_s=[0] * 30, device="node_0", scope=Scope.NODE)
+    plain = [make_series([100] * 100, device=f"gpu_{number}") for number in range(8)]
+    findings: list[Finding] = []
+    assert doubt_clocks(Trace(series=(odd, *plain)), plain, findings)
+    assert [finding.where for finding in findings] == ["node_0"]
+    switch = replace(odd, scope=Scope.SWITCH)
+    assert not doubt_clocks(Trace(series=(switch, make_series([]), *plain)), plain, [])
 
 
 @pytest.mark.parametrize("n_sensors", [2, 6])
@@ -49,10 +77,19 @@ def test_several_sensors_in_one_log_are_a_warning(make_series: MakeSeries, n_sen
     power_w = [400.0 + number for _ in range(50) for number in range(n_sensors)]
     mixed = make_series(power_w, time_s=times, device="node_3")
     told = _told([make_series([100] * 100), mixed])
-    assert set(told) == {"clock-stuck", "sensors-mixed"}
+    assert set(told) == {"time-repeated", "sensors-mixed"}
     finding = told["sensors-mixed"]
     assert (finding.severity, finding.count, finding.where) == (Severity.WARNING, 1, "node_3")
     assert "1 device of 2, node_3 for example, has" in finding.message
+
+
+def test_rounded_times_are_a_warning(make_series: MakeSeries) -> None:
+    times = [i // 2 for i in range(200)]
+    told = _told([make_series([400 + i % 7 for i in range(200)], time_s=times, device="gpu_3")])
+    assert set(told) == {"time-repeated", "times-rounded"}
+    finding = told["times-rounded"]
+    assert (finding.severity, finding.count, finding.where) == (Severity.WARNING, 1, "gpu_3")
+    assert "1 device of 1, gpu_3 for example" in finding.message
 
 
 @pytest.mark.parametrize(("step_s", "is_told"), [(1, False), (10, False), (15, True), (149, True)])

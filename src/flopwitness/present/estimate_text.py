@@ -110,7 +110,7 @@ def _measured_lines(measurement: Measurement) -> Iterator[str]:
         covered = "" if energy.coverage is None else f", {100 * energy.coverage:.1f} % of the time covered"
         yield f"  energy      {format_energy(energy.shown_j)} {_SIDES[energy.scope]}{covered}"
     else:
-        yield "  energy      not recorded"
+        yield "  energy      not recorded, or not usable"
     if estimate is not None:
         how = "power" if estimate.prior.method == "prior-energy" else "time alone"
         yield from _wrapped(

@@ -22,6 +22,8 @@ from flopwitness.measure.samples import Scope
 
 __all__ = ["Interval", "Observation", "Prior", "estimate_prior", "plausible_precisions", "unit_of"]
 
+_STACKED_BYTE_PER_S: Final = 1.2e12
+_SERVER_BYTE: Final = 60e9
 _LOW_PRECISIONS: Final = (Precision.FP16, Precision.BF16, Precision.FP8, Precision.FP4)
 _SLOW_PRECISIONS: Final = (Precision.FP32, Precision.TF32)
 _VECTOR_PRECISIONS: Final = (Precision.FP32, Precision.FP64, Precision.FP16_VECTOR)
@@ -100,10 +102,18 @@ def plausible_precisions(chip: Chip) -> tuple[Precision, ...]:
     """
     low = tuple(p for p in _LOW_PRECISIONS if p in chip.peak_flop_per_s)
     slow = tuple(p for p in _SLOW_PRECISIONS if p in chip.peak_flop_per_s)
-    is_server = chip.reference_node is not None or chip.kind in (Kind.ASIC, Kind.WAFER)
-    if is_server and Precision.BF16 in low:
+    if _is_for_servers(chip) and Precision.BF16 in low:
         return low
     return slow + low or tuple(chip.peak_flop_per_s)
+
+
+def _is_for_servers(chip: Chip) -> bool:
+    """Whether the chip is one of those that large runs use: in a known server, or with memory to match."""
+    if chip.reference_node is not None or chip.kind in (Kind.ASIC, Kind.WAFER):
+        return True
+    memory, bandwidth = chip.memory_byte, chip.memory_bandwidth_byte_per_s
+    has_stacked_memory = bandwidth is not None and bandwidth.value >= _STACKED_BYTE_PER_S
+    return has_stacked_memory and memory is not None and memory.value >= _SERVER_BYTE
 
 
 def unit_of(chip: Chip, precision: Precision) -> Unit:

@@ -208,3 +208,20 @@ def test_units_follow_the_chip(chips: ChipCatalogue) -> None:
 def test_the_ratio_is_upper_over_lower() -> None:
     assert Interval(low_flop=2.0, mid_flop=4.0, high_flop=8.0).ratio == 4
     assert math.isclose(Interval(low_flop=1e20, mid_flop=1e21, high_flop=1e22).ratio, 100)
+
+
+@pytest.mark.parametrize(
+    ("name", "has_fp32"),
+    [
+        ("mi300x", False),
+        ("h100-nvl", False),
+        ("tpu-v5p", False),
+        ("rtx-4090", True),
+        ("v100-sxm2-16gb", True),
+    ],
+)
+def test_server_chips_are_taken_to_train_in_sixteen_bits_or_fewer(
+    chips: ChipCatalogue, name: str, has_fp32: bool
+) -> None:
+    (chip,) = chips.find(name)
+    assert (Precision.FP32 in plausible_precisions(chip)) == has_fp32

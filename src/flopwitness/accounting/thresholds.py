@@ -156,7 +156,7 @@ def assess_threshold(
         OutOfRangeError: A negative tolerance or statement.
 
     Source:
-        DESIGN section 2; equality as the rule's own sign decides.
+        ours: ADR 3; equality as the rule's own sign decides.
     """
     return assess_levels(rule, total, tolerance_ppm=tolerance_ppm, other=other, stated_flop=stated_flop)[0]
 

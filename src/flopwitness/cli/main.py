@@ -13,7 +13,7 @@ _INTERRUPTED = 130
 
 
 def run() -> None:
-    """Run the command line and end the process with the status of DESIGN section 5."""
+    """Run the command line and end the process with the status that the README lists."""
     try:
         import signal  # noqa: PLC0415 (see above)
 

@@ -55,7 +55,7 @@ class FlopwitnessError(Exception):
         where: The place: a file, line, field or device; "" where there is none.
         expected: What should have stood there; "" where it goes without saying.
         found: What stood there; "" where nothing did.
-        exit_status: The status with which the command ends (DESIGN section 5).
+        exit_status: The status with which the command ends, as the README lists them.
     """
 
     exit_status: ClassVar[int] = 4

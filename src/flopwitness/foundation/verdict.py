@@ -25,7 +25,7 @@ class Verdict(Enum):
 
     @property
     def exit_status(self) -> int:
-        """The status with which a command ends on this verdict (DESIGN section 5)."""
+        """The status with which a command ends on this verdict, as the README lists them."""
         return _EXIT_STATUS[self]
 
 

@@ -5,7 +5,7 @@
 `peak_best` is the highest dense rate of any precision the chip has, integer included: a declared precision
 must not lower a bound. `s` allows for chips that beat their data sheet's joules per operation (voltage
 scaling, zero data, sparsity): 0.5 by default, 0.3 against a hostile prover. Burning watts is easy, so
-energy bounds compute from above and never from below (DESIGN section 2).
+energy bounds compute from above and never from below (ADR 3).
 """
 
 from collections.abc import Sequence

@@ -2,7 +2,7 @@
 
 The trapezoid runs over the time between readings that lie close enough together. Where they do not,
 there is a gap: its energy is bridged by a straight line for the estimate and bounded from both sides for
-everything that must hold. Nothing is filled in silently (DESIGN section 6, "Energy").
+everything that must hold. Nothing is filled in silently.
 
 What bounds must not rest on two things that a recording can hide behind: a clock that stands still, and
 readings so rare that the load may have changed between them.

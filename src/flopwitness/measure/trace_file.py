@@ -37,7 +37,7 @@ SPEC: Final = "flopwitness/trace/v1"
 _MAGIC: Final = b"PAR1"
 _KEY: Final = "flopwitness"
 _COLUMNS: Final = {"series": "<u4", "utc_ns": "<i8", "monotonic_ns": "<i8", "value": "<f8"}
-_ABSENT: Final = 0
+_ABSENT: Final = -(2**63)  # no clock shows it
 _LARGEST_BYTES: Final = 2 * 1024**3
 _MOST_SERIES: Final = 1_000_000
 _MOST_DEVICES: Final = 10**18  # what nine digits of nodes times nine digits of chips a node make at most
@@ -314,6 +314,13 @@ def _rebuild_series(
     )
 
 
+def _rebuild_monotonic(monotonic_ns: NDArray[Any]) -> NDArray[Any]:
+    """The monotonic times of a series that has them; one that is missing is refused, not taken as zero."""
+    if bool(np.any(monotonic_ns == _ABSENT)):
+        raise ValueError("monotonic times that are missing in part")
+    return monotonic_ns
+
+
 def _rebuild_one(columns: dict[str, NDArray[Any]], note: dict[str, Any]) -> Series:
     for end_ns in (columns["utc_ns"].min(initial=0), columns["utc_ns"].max(initial=0)):
         _instant(str(end_ns))
@@ -326,7 +333,7 @@ def _rebuild_one(columns: dict[str, NDArray[Any]], note: dict[str, Any]) -> Seri
         scope=Scope(note["scope"]),
         utc_ns=columns["utc_ns"],
         value=columns["value"],
-        monotonic_ns=columns["monotonic_ns"] if note["has_monotonic"] else None,
+        monotonic_ns=_rebuild_monotonic(columns["monotonic_ns"]) if note["has_monotonic"] else None,
         conversion=conversion,
         is_estimate=bool(note["is_estimate"]),
     )

@@ -1,4 +1,4 @@
-"""The answer of `estimate` as JSON that other programs rely on (DESIGN section 5).
+"""The answer of `estimate` as JSON that other programs rely on.
 
 Counts of operations are decimal strings: 1e25 fits no integer that JavaScript or JSON can be trusted with.
 """

@@ -327,3 +327,20 @@ def test_the_child_refuses_what_is_no_trace(
     monkeypatch.setattr(trace_file, "_MOST_ROWS", 0)
     with pytest.raises(ValueError, match=r"^3: 1 rows"):
         unpack(_table())
+
+
+def test_monotonic_times_that_are_missing_in_part_are_refused(unpack: Callable[[bytes], bytes]) -> None:
+    notes = trace_file._describe(Trace(series=(_ONE,)))
+    notes["series"][0]["has_monotonic"] = True
+    frame = pl.DataFrame(
+        {
+            "series": pl.Series([0], dtype=pl.UInt32),
+            "utc_ns": pl.Series([1], dtype=pl.Int64),
+            "monotonic_ns": pl.Series([None], dtype=pl.Int64),
+            "value": pl.Series([1.0]),
+        }
+    )
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, metadata={"flopwitness": json.dumps(notes)})
+    with pytest.raises(DecodeError, match="missing in part"):
+        decode_unpacked(unpack(buffer.getvalue()), where="x")

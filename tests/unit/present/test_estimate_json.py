@@ -1,4 +1,4 @@
-"""The answer for other programs: the keys that DESIGN promises, counts as decimal strings."""
+"""The answer for other programs: the keys that other programs rely on, counts as decimal strings."""
 
 import datetime as dt
 import json

@@ -19,7 +19,8 @@ import click
 
 from flopwitness.foundation.files import write_whole
 from flopwitness.testing.decoder_kit import Escape, KitReport, fuzz_decoder
-from flopwitness.testing.decoder_table import KnownDecoder, known_decoders
+from flopwitness.testing.decoder_table import known_decoders
+from flopwitness.testing.known_decoder import KnownDecoder
 
 __all__ = ["collect_seeds", "command", "run_campaign"]
 

@@ -3,7 +3,8 @@
 import pytest
 
 from flopwitness.testing.decoder_kit import check_decoder
-from flopwitness.testing.decoder_table import KnownDecoder, known_decoders
+from flopwitness.testing.decoder_table import known_decoders
+from flopwitness.testing.known_decoder import KnownDecoder
 
 _TRIALS = 2_000
 _SEED = 20_240_607

@@ -55,6 +55,7 @@ from flopwitness.measure.rows import chip_left_open, measure_row
 from flopwitness.measure.samples import Scope, Trace
 from flopwitness.measure.sources.run_table import RunTable
 from flopwitness.measure.sources.selection import parse_where, select
+from flopwitness.measure.sources.source import ReadOptions
 from flopwitness.present.estimate_json import render_run, render_table
 from flopwitness.present.estimate_text import render_run_text, render_table_text
 from flopwitness.present.safe_text import encode_answer
@@ -179,7 +180,7 @@ def command(context: click.Context, /, logs: tuple[Path, ...], **options: Any) -
     )
     check_outputs({"--plot": call.plot, "--out": call.out}, logs)
     stated_scope = None if scope is None else Scope(scope)
-    evidence = read_logs_or_table(logs, format_name, stated_scope)
+    evidence = read_logs_or_table(logs, format_name, ReadOptions(scope=stated_scope))
     if isinstance(evidence, RunTable):
         return _estimate_table(fill_scope(evidence, stated_scope), call, wheres=wheres, gate=gate)
     if wheres or gate is not None:

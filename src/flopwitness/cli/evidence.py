@@ -7,10 +7,11 @@ from typing import Final, NoReturn
 from flopwitness.cli.options import TABLE_FORMAT, known_formats
 from flopwitness.foundation.errors import DecodeError, InputError
 from flopwitness.foundation.files import read_bounded
-from flopwitness.measure.samples import Scope, Trace
+from flopwitness.measure.samples import Trace
 from flopwitness.measure.sources.formats import guess_format, read_evidence
 from flopwitness.measure.sources.run_records import is_parquet
 from flopwitness.measure.sources.run_table import RunTable, check_run_table, decode_run_table
+from flopwitness.measure.sources.source import ReadOptions
 
 __all__ = ["read_logs_or_table"]
 
@@ -20,14 +21,14 @@ _HEAD_BYTES: Final = 64 * 1024
 
 
 def read_logs_or_table(
-    logs: Sequence[Path], format_name: str | None, scope: Scope | None
+    logs: Sequence[Path], format_name: str | None, options: ReadOptions | None = None
 ) -> RunTable | Trace:
     """The table of runs, where the one file handed over is one, or what the logs of one run hold.
 
     Args:
         logs: The files, folders and archives that the user named.
         format_name: Their format, where the user says so.
-        scope: What power readings cover, where the user says so.
+        options: What the user says of the logs.
 
     Raises:
         InputError: A table among several files, or what no reader can read; a file that is nearly a table
@@ -49,7 +50,7 @@ def read_logs_or_table(
     if format_name == TABLE_FORMAT:
         raise InputError("no table of runs", where=str(logs[0]), expected="one file")
     try:
-        return read_evidence(logs, format=format_name, scope=scope)
+        return read_evidence(logs, format=format_name, options=options)
     except DecodeError as error:
         if format_name is not None:
             raise

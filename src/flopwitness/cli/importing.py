@@ -13,6 +13,7 @@ from flopwitness.foundation.files import write_whole
 from flopwitness.measure.quality import assess_reading
 from flopwitness.measure.samples import Scope
 from flopwitness.measure.sources.formats import read_evidence
+from flopwitness.measure.sources.source import ReadOptions
 from flopwitness.measure.trace_file import encode_trace
 from flopwitness.present.safe_text import encode_answer, join_lines, name_count
 
@@ -47,7 +48,7 @@ def command(
     check_settings_place(settings, logs, folder=Path.cwd())
     check_outputs({"--out": out}, logs)
     stated_scope = None if scope is None else Scope(scope)
-    trace = read_evidence(logs, format=format_name, scope=stated_scope)
+    trace = read_evidence(logs, format=format_name, options=ReadOptions(scope=stated_scope))
     data = encode_trace(trace)
     write_whole(out, data)
     findings = [

@@ -14,7 +14,7 @@ from typing import Final
 
 from flopwitness.foundation.errors import DecodeError
 
-__all__ = ["Digest", "digest_bytes", "digest_file", "digest_stream", "is_same_secret"]
+__all__ = ["Digest", "Digester", "digest_bytes", "digest_file", "digest_stream", "is_same_secret"]
 
 _WRITTEN_FORM: Final = re.compile(r"(sha256):([0-9a-f]{64})")
 _CHUNK_BYTES: Final = 1 << 20
@@ -49,6 +49,21 @@ class Digest:
                 "not a digest", where=where, expected="sha256:<64 hex digits>", found=repr(text[:80])
             )
         return cls(match[1], bytes.fromhex(match[2]))
+
+
+class Digester:
+    """The SHA-256 of bytes as they pass by."""
+
+    def __init__(self) -> None:
+        self._state = hashlib.sha256()
+
+    def update(self, data: bytes) -> None:
+        """Add the next bytes."""
+        self._state.update(data)
+
+    def digest(self) -> Digest:
+        """The digest of everything so far."""
+        return Digest("sha256", self._state.digest())
 
 
 def digest_bytes(data: bytes) -> Digest:

@@ -48,6 +48,11 @@ _SCOPE_WORDS: Final = {
     Scope.NODE_AC: "node AC power: fans, CPUs and conversion losses are in the figure",
     Scope.NODE_DC: "node DC power: fans and CPUs are in the figure, the power supply's losses are not",
     Scope.NODE: "node power: fans and CPUs are in the figure; AC or DC side is not recorded",
+    Scope.SWITCH: "network switch power: no accelerator is in the figure",
+    Scope.CPU: "processor package power: no accelerator is in the figure",
+    Scope.DRAM: "the host's memory power: no accelerator is in the figure",
+    Scope.PLATFORM: "a board's own platform meter: processors, memory and more, accelerators perhaps not",
+    Scope.INSTANCE: "a slice of a partitioned accelerator, whose power nobody can tell",
     Scope.UNKNOWN: "power whose scope is not recorded: they bound nothing and estimate nothing",
 }
 

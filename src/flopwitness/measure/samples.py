@@ -12,8 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flopwitness.foundation.digest import Digest
+from flopwitness.foundation.verdict import Finding
 
-__all__ = ["Channel", "Declaration", "Mark", "Provenance", "RunWindow", "Scope", "Series", "Skipped", "Trace"]
+__all__ = [
+    "Channel",
+    "Declaration",
+    "Device",
+    "Mark",
+    "Provenance",
+    "RunWindow",
+    "Scope",
+    "Series",
+    "Skipped",
+    "Timing",
+    "Trace",
+]
 
 
 class Channel(StrEnum):
@@ -27,8 +40,21 @@ class Channel(StrEnum):
     MEMORY_TRAFFIC_BYTE = "memory_traffic_byte"
     LINK_TRAFFIC_BYTE = "link_traffic_byte"
     HOST_TRAFFIC_BYTE = "host_traffic_byte"
+    MEMORY_TRAFFIC_BYTE_PER_S = "memory_traffic_byte_per_s"
+    LINK_TRAFFIC_BYTE_PER_S = "link_traffic_byte_per_s"
+    HOST_TRAFFIC_BYTE_PER_S = "host_traffic_byte_per_s"
+    ENGINE_ACTIVE_PCT = "engine_active_pct"  # share of time in which any compute or graphics engine worked
+    SM_ACTIVE_PCT = "sm_active_pct"  # mean share of multiprocessors with work
+    TENSOR_ACTIVE_PCT = "tensor_active_pct"  # share of cycles in which the tensor pipe worked
+    MEMORY_ACTIVE_PCT = "memory_active_pct"  # share of cycles in which device memory moved data
     CLOCK_HZ = "clock_hz"
+    MEMORY_CLOCK_HZ = "memory_clock_hz"
+    MEMORY_USED_BYTE = "memory_used_byte"
     TEMPERATURE_C = "temperature_c"
+    POWER_LIMIT_W = "power_limit_w"
+    PERFORMANCE_STATE = "performance_state"  # 0 is the fastest, as in P0
+    CPU_UTILISATION_PCT = "cpu_utilisation_pct"  # mean of the cores that are on
+    CPU_CORES_ON = "cpu_cores_on"
 
 
 class Scope(StrEnum):
@@ -41,12 +67,24 @@ class Scope(StrEnum):
     NODE_DC = "node-dc"
     NODE = "node"  # a whole node, on which side of its power supply is not recorded
     SWITCH = "switch"
+    CPU = "cpu"  # processor packages, without memory
+    DRAM = "dram"  # the host's memory
+    PLATFORM = "platform"  # what a board's own meter covers: packages, memory and more
+    INSTANCE = "instance"  # a slice of a partitioned GPU; power is never known for one
     UNKNOWN = "unknown"
 
     @property
     def is_node(self) -> bool:
         """Whether hosts, fans and conversion losses are in the figure."""
         return self in (Scope.NODE_AC, Scope.NODE_DC, Scope.NODE)
+
+
+class Timing(StrEnum):
+    """What the times of a series are worth."""
+
+    DATED = "dated"  # a calendar's time
+    RELATIVE = "relative"  # lengths only: counted from the start of the recording, whose date is not known
+    COUNTED = "counted"  # no time is recorded: readings are numbered, and their period is assumed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +101,12 @@ class Series:
         conversion: The factor that the recording names for its readings (AC to DC); 1 where none.
             `value` holds the readings as they stand, unconverted.
         is_estimate: Whether the recording itself calls the value an estimate, not a measurement.
+        part: What of the device is read, such as the rail `VDD_SOC`, the zone `core` or the slice
+            `mig-7`; "" for all of it.
+        timing: What the times are worth; those without a date count from 0.
+        averaged_s: Over how long before its time a reading may be a mean, at most [s]; 0 for one of an
+            instant. Energy from averaged readings is late by up to so much.
+        counter_range_j: Where a counter begins again at 0 [J]; None where that is not recorded.
     """
 
     device: str
@@ -73,11 +117,19 @@ class Series:
     monotonic_ns: NDArray[np.int64] | None = None
     conversion: float = 1.0
     is_estimate: bool = False
+    part: str = ""
+    timing: Timing = Timing.DATED
+    averaged_s: float = 0.0
+    counter_range_j: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse arrays of unlike shape, and a factor that is none."""
         if not 0 < self.conversion < float("inf"):
             raise ValueError(f"not a conversion factor: {self.conversion}")
+        if not 0 <= self.averaged_s < float("inf"):
+            raise ValueError(f"not an averaging time: {self.averaged_s}")
+        if self.counter_range_j is not None and not 0 < self.counter_range_j < float("inf"):
+            raise ValueError(f"not a counter's range: {self.counter_range_j}")
         if self.utc_ns.ndim != 1 or self.utc_ns.shape != self.value.shape:
             raise ValueError(f"times {self.utc_ns.shape} and values {self.value.shape} differ in shape")
         if self.monotonic_ns is not None and self.monotonic_ns.shape != self.value.shape:
@@ -88,6 +140,26 @@ class Series:
     def __len__(self) -> int:
         """How many readings, missing ones included."""
         return int(self.value.size)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """What a recording says of one of its devices: its word, which nothing here checks.
+
+    Attributes:
+        name: As in `Series.device`.
+        chip_name: The accelerator's name as it stands, such as `NVIDIA H100 80GB HBM3`; "" where not said.
+        host: The machine that it sits in; "" where not said.
+        driver: The driver's version; "" where not said.
+        is_shared: Whether it is partitioned (MIG) or lent to virtual machines (vGPU): then its power cannot
+            be attributed to any one workload.
+    """
+
+    name: str
+    chip_name: str = ""
+    host: str = ""
+    driver: str = ""
+    is_shared: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +266,8 @@ class Trace:
         skipped: The first lines that could not be read, at most 20.
         n_skipped: How many could not be read in all.
         provenance: Where each part came from.
+        devices: What the recording says of its devices, each once.
+        findings: What only its readers could see, such as impossible values that they left out.
     """
 
     series: tuple[Series, ...] = ()
@@ -204,3 +278,5 @@ class Trace:
     skipped: tuple[Skipped, ...] = ()
     n_skipped: int = 0
     provenance: tuple[Provenance, ...] = field(default=())
+    devices: tuple[Device, ...] = ()
+    findings: tuple[Finding, ...] = ()

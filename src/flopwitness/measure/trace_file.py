@@ -7,6 +7,7 @@ provenance are worth nothing.
 import io
 import json
 import math
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any, Final
@@ -18,27 +19,38 @@ from flopwitness.foundation.clock import format_utc
 from flopwitness.foundation.digest import Digest
 from flopwitness.foundation.encoding import decode_json, encode_canonical
 from flopwitness.foundation.errors import DecodeError
+from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.measure.child import bound_memory, refuse_and_end, unpack_in_child
 from flopwitness.measure.samples import (
     Channel,
     Declaration,
+    Device,
     Mark,
     Provenance,
     RunWindow,
     Scope,
     Series,
     Skipped,
+    Timing,
     Trace,
 )
 
-__all__ = ["decode_trace", "decode_unpacked", "encode_trace", "is_trace_file", "unpack_trace"]
+__all__ = [
+    "LARGEST_TRACE_BYTES",
+    "decode_trace",
+    "decode_unpacked",
+    "encode_trace",
+    "is_trace_file",
+    "unpack_trace",
+]
 
 SPEC: Final = "flopwitness/trace/v1"
 _MAGIC: Final = b"PAR1"
 _KEY: Final = "flopwitness"
 _COLUMNS: Final = {"series": "<u4", "utc_ns": "<i8", "monotonic_ns": "<i8", "value": "<f8"}
+_CODE: Final = re.compile(r"[a-z][a-z-]{0,40}")
 _ABSENT: Final = -(2**63)  # no clock shows it
-_LARGEST_BYTES: Final = 2 * 1024**3
+LARGEST_TRACE_BYTES: Final = 2 * 1024**3
 _MOST_SERIES: Final = 1_000_000
 _MOST_DEVICES: Final = 10**18  # what nine digits of nodes times nine digits of chips a node make at most
 _MOST_ROWS: Final = 500_000_000
@@ -93,6 +105,10 @@ def _describe(trace: Trace) -> dict[str, Any]:
                 "scope": str(item.scope),
                 "conversion": item.conversion,
                 "is_estimate": item.is_estimate,
+                "part": item.part,
+                "timing": str(item.timing),
+                "averaged_s": item.averaged_s,
+                "counter_range_j": item.counter_range_j,
                 "has_monotonic": item.monotonic_ns is not None,
             }
             for item in trace.series
@@ -129,6 +145,28 @@ def _describe(trace: Trace) -> dict[str, Any]:
             {"path": p.path, "format": p.format, "digest": str(p.digest), "size_bytes": p.size_bytes}
             for p in trace.provenance
         ],
+        "devices": [
+            {
+                "name": d.name,
+                "chip_name": d.chip_name,
+                "host": d.host,
+                "driver": d.driver,
+                "is_shared": d.is_shared,
+            }
+            for d in trace.devices
+        ],
+        "findings": [
+            {
+                "code": f.code,
+                "severity": str(f.severity),
+                "message": f.message,
+                "where": f.where,
+                "expected": f.expected,
+                "found": f.found,
+                "count": f.count,
+            }
+            for f in trace.findings
+        ],
     }
 
 
@@ -138,9 +176,9 @@ def decode_trace(data: bytes, *, where: str) -> Trace:
     Raises:
         DecodeError: Another Parquet file, one without the metadata, or metadata that does not fit the rows.
     """
-    if len(data) > _LARGEST_BYTES:
+    if len(data) > LARGEST_TRACE_BYTES:
         raise DecodeError(
-            "too large", where=where, expected=f"at most {_LARGEST_BYTES} bytes", found=f"{len(data)}"
+            "too large", where=where, expected=f"at most {LARGEST_TRACE_BYTES} bytes", found=f"{len(data)}"
         )
     return decode_unpacked(unpack_in_child(unpack_trace, data, where=where, expected=SPEC), where=where)
 
@@ -236,6 +274,34 @@ def _rebuild(columns: dict[str, NDArray[Any]], notes: dict[str, Any], where: str
             )
             for p in notes["provenance"]
         ),
+        devices=tuple(map(_rebuild_device, notes.get("devices", []))),
+        findings=tuple(map(_rebuild_finding, notes.get("findings", []))),
+    )
+
+
+def _rebuild_device(notes: dict[str, Any]) -> Device:
+    return Device(
+        name=str(notes["name"]),
+        chip_name=str(notes["chip_name"]),
+        host=str(notes["host"]),
+        driver=str(notes["driver"]),
+        is_shared=bool(notes["is_shared"]),
+    )
+
+
+def _rebuild_finding(notes: dict[str, Any]) -> Finding:
+    """What a reader told when the trace was made; a code of another shape than ours is refused."""
+    code, count = str(notes["code"]), notes["count"]
+    if not _CODE.fullmatch(code) or not isinstance(count, int) or not 1 <= count <= _MOST_ROWS:
+        raise ValueError(f"no finding: {code[:40]!r}, {count!r}")
+    return Finding(
+        code=code,
+        severity=Severity(notes["severity"]),
+        message=str(notes["message"]),
+        where=str(notes["where"]),
+        expected=str(notes["expected"]),
+        found=str(notes["found"]),
+        count=count,
     )
 
 
@@ -336,4 +402,8 @@ def _rebuild_one(columns: dict[str, NDArray[Any]], note: dict[str, Any]) -> Seri
         monotonic_ns=_rebuild_monotonic(columns["monotonic_ns"]) if note["has_monotonic"] else None,
         conversion=conversion,
         is_estimate=bool(note["is_estimate"]),
+        part=str(note.get("part", "")),
+        timing=Timing(note.get("timing", "dated")),
+        averaged_s=float(note.get("averaged_s", 0.0)),
+        counter_range_j=None if note.get("counter_range_j") is None else float(note["counter_range_j"]),
     )

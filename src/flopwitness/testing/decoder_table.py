@@ -9,8 +9,6 @@ import io
 import json
 import tarfile
 import zipfile
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -28,10 +26,12 @@ from flopwitness.measure.sources.mllog import decode_mllog, split_lines
 from flopwitness.measure.sources.power_log import decode_power_log
 from flopwitness.measure.sources.result_log import decode_result_log
 from flopwitness.measure.sources.run_table import decode_run_table
+from flopwitness.measure.sources.source import Source
 from flopwitness.measure.sources.system_json import decode_system_json
 from flopwitness.measure.trace_file import decode_unpacked
+from flopwitness.testing.known_decoder import KnownDecoder
 
-__all__ = ["KnownDecoder", "known_decoders"]
+__all__ = ["known_decoders"]
 
 _LIMITS: Final = Limits(member_bytes=4 << 20, total_bytes=16 << 20, members=1_000)
 _LINEAGE: Final = (
@@ -79,23 +79,6 @@ kind = "total"
 flop = "10000000000000000000000000"
 comparison = ">"
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownDecoder:
-    """A decoder and what it reads.
-
-    Attributes:
-        name: Its name in tables and on the command line.
-        decode: Bytes in; an answer, or DecodeError.
-        seeds: Good inputs of our own making; empty where only recordings can serve.
-        recordings: Patterns of recordings that it reads, below the folder of recordings.
-    """
-
-    name: str
-    decode: Callable[[bytes], object]
-    seeds: tuple[bytes, ...]
-    recordings: tuple[str, ...] = ()
 
 
 def known_decoders() -> tuple[KnownDecoder, ...]:
@@ -207,7 +190,7 @@ def _decode_guessed(data: bytes) -> Trace:
     if name is None:
         raise DecodeError("no known log", where="log")
     decode = next(known.decode for known in FORMATS if known.name == name)
-    return decode(data, where="log", device="node_1", scope=None)
+    return decode(Source(blocks=[data], where="log", device="node_1"))
 
 
 def _line(key: str, value: object, *, at_s: float, metadata: object = "", prefix: str = "") -> str:

@@ -131,7 +131,7 @@ def test_bytes_that_are_no_trace_are_refused(trace: Trace) -> None:
 
 
 def test_a_file_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace_file, "_LARGEST_BYTES", 10)
+    monkeypatch.setattr(trace_file, "LARGEST_TRACE_BYTES", 10)
     with pytest.raises(DecodeError, match="too large"):
         decode_trace(b"PAR1" + bytes(10), where="x")
 

@@ -15,6 +15,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -33,8 +34,8 @@ __all__ = [
     "open_members",
 ]
 
-LARGEST_MEMBER_BYTES: Final = 256 << 20
-LARGEST_TOTAL_BYTES: Final = 2 << 30
+LARGEST_MEMBER_BYTES: Final = 64 << 30
+LARGEST_TOTAL_BYTES: Final = 256 << 30
 MOST_MEMBERS: Final = 100_000
 _CHUNK_BYTES: Final = 1 << 20
 _BLOCK_BYTES: Final = 512
@@ -48,17 +49,21 @@ _SYMBOLIC_LINK_OR_DEVICE: Final = (stat.S_IFLNK, stat.S_IFCHR, stat.S_IFBLK, sta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One file's bytes.
+    """One file, whose bytes can be taken once, and only until the next member is asked for.
 
     Attributes:
         name: Its path below what the user named, `/` between folders and `!` after an archive.
         where: Its whole path, as the user would write it.
-        data: The bytes.
+        blocks: The bytes in order, at most a mebibyte at a time.
     """
 
     name: str
     where: str
-    data: bytes
+    blocks: Iterator[bytes]
+
+    def read(self) -> bytes:
+        """All bytes that have not been taken yet."""
+        return b"".join(self.blocks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,22 +150,30 @@ class _Budget:
         if self._total_bytes + size_bytes > self._limits.total_bytes:
             raise _too_much(where, f"at most {self._limits.total_bytes} bytes in all", "more")
 
-    def read(self, file: _Readable, where: str, *, size_bytes: int | None = None) -> bytes:
-        """All of `file`, or `size_bytes` of it, in pieces that never pass the limits."""
+    def read(self, file: _Readable, where: str, *, size_bytes: int | None = None) -> Iterator[bytes]:
+        """All of `file`, or `size_bytes` of it, in pieces that never pass the limits.
+
+        Raises:
+            DecodeError: More than the limits allow; less than `size_bytes`; a torn archive.
+            InputError: The file cannot be read.
+        """
         most = self._limits.member_bytes if size_bytes is None else size_bytes
-        data = bytearray()
-        while len(data) <= most:
-            ask_bytes = min(_CHUNK_BYTES, most + (size_bytes is None) - len(data))
-            piece = file.read(ask_bytes) if ask_bytes else b""
+        read_bytes = 0
+        while read_bytes <= most:
+            ask_bytes = min(_CHUNK_BYTES, most + (size_bytes is None) - read_bytes)
+            with _told(where):
+                piece = file.read(ask_bytes) if ask_bytes else b""
             if not piece:
                 break
-            data += piece
+            read_bytes += len(piece)
             self._total_bytes += len(piece)
             if self._total_bytes > self._limits.total_bytes:
                 raise _too_much(where, f"at most {self._limits.total_bytes} bytes in all", "more")
-        if len(data) > most:
-            raise _too_much(where, f"at most {most} bytes a file", "more")
-        return bytes(data)
+            if read_bytes > most:
+                raise _too_much(where, f"at most {most} bytes a file", "more")
+            yield piece
+        if size_bytes is not None and read_bytes != size_bytes:
+            raise _torn(where, "an end inside a member")
 
 
 def _too_much(where: str, expected: str, found: str) -> DecodeError:
@@ -204,8 +217,8 @@ def _open_file(path: Path, *, name: str, budget: _Budget) -> Iterator[Member]:
 
 
 def _decode(file: BinaryIO, *, name: str, where: str, budget: _Budget) -> Iterator[Member]:
-    """Choose by content, and turn every error of a foreign decoder into ours."""
-    try:
+    """Choose by content."""
+    with _told(where):
         head = file.read(_BLOCK_BYTES)
         file.seek(0)
         if head.startswith(b"\x1f\x8b"):
@@ -216,7 +229,21 @@ def _decode(file: BinaryIO, *, name: str, where: str, budget: _Budget) -> Iterat
             yield from _tar_members(file, name=name, where=where, budget=budget)
         else:
             budget.take_member(where)
-            yield Member(name=name, where=where, data=budget.read(file, where))
+            yield from _whole(Member(name=name, where=where, blocks=budget.read(file, where)))
+
+
+def _whole(member: Member) -> Iterator[Member]:
+    """The member; what its user did not take is read behind it, so that limits and tears always show."""
+    yield member
+    for _ in member.blocks:
+        pass
+
+
+@contextmanager
+def _told(where: str) -> Iterator[None]:
+    """Turn every error of a foreign decoder, and of the disk, into ours."""
+    try:
+        yield
     except (zipfile.BadZipFile, zlib.error, gzip.BadGzipFile, EOFError) as error:
         raise _torn(where, str(error)) from None
     except OSError as error:
@@ -239,7 +266,8 @@ def _gzip_members(file: BinaryIO, *, name: str, where: str, budget: _Budget) -> 
             yield from _tar_members(stream, name=name, where=where, budget=budget)
         else:
             budget.take_member(where)
-            yield Member(name=name.removesuffix(".gz"), where=where, data=budget.read(stream, where))
+            member = Member(name=name.removesuffix(".gz"), where=where, blocks=budget.read(stream, where))
+            yield from _whole(member)
 
 
 def _tar_members(file: _Readable, *, name: str, where: str, budget: _Budget) -> Iterator[Member]:
@@ -261,9 +289,9 @@ def _tar_members(file: _Readable, *, name: str, where: str, budget: _Budget) -> 
         budget.take_member(f"{where}!{inner}", size_bytes=header.size)
         if header.type in (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE):
             _check_once(inner, seen, where)
-            data = budget.read(file, where, size_bytes=header.size)
-            _skip_padding(file, where, read_bytes=len(data), size_bytes=header.size)
-            yield Member(name=f"{name}!{inner}", where=f"{where}!{inner}", data=data)
+            blocks = budget.read(file, where, size_bytes=header.size)
+            yield from _whole(Member(name=f"{name}!{inner}", where=f"{where}!{inner}", blocks=blocks))
+            _skip_padding(file, where, read_bytes=header.size, size_bytes=header.size)
         elif header.type != tarfile.DIRTYPE or header.size:
             raise _not_a_file(inner, where)
 
@@ -333,10 +361,10 @@ def _zip_members(file: BinaryIO, *, name: str, where: str, budget: _Budget) -> I
                 _check_zip_entry(entry, where)
                 _check_once(inner, seen, where)
                 with archive.open(entry) as stream:
-                    data = budget.read(stream, where, size_bytes=entry.file_size)
-                    if len(data) != entry.file_size or stream.read(1):
+                    blocks = budget.read(stream, where, size_bytes=entry.file_size)
+                    yield from _whole(Member(name=f"{name}!{inner}", where=f"{where}!{inner}", blocks=blocks))
+                    if stream.read(1):
                         raise _torn(where, f"another size than declared: {inner[:80]!r}")
-                yield Member(name=f"{name}!{inner}", where=f"{where}!{inner}", data=data)
     except (NotImplementedError, RuntimeError, ValueError, OverflowError) as error:
         raise _torn(where, str(error)) from None
 

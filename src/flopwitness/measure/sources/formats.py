@@ -8,58 +8,31 @@ beside each other, and each file's digest is kept, so that a copied node log can
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
-from flopwitness.foundation.digest import digest_bytes
+from flopwitness.foundation.digest import Digest, Digester
 from flopwitness.foundation.errors import DecodeError, InputError
-from flopwitness.measure.samples import Channel, Declaration, Provenance, Scope, Trace
+from flopwitness.measure.samples import Channel, Declaration, Device, Provenance, Scope, Trace
 from flopwitness.measure.sources.containers import Member, natural_key, open_members
-from flopwitness.measure.sources.mllog import MARKER, SkipTally, excerpt
+from flopwitness.measure.sources.format import Format
+from flopwitness.measure.sources.mllog import MARKER
 from flopwitness.measure.sources.power_log import decode_power_log, scope_from_name
 from flopwitness.measure.sources.result_log import decode_result_log, join_extents, merge_windows
+from flopwitness.measure.sources.skips import SkipTally, excerpt
+from flopwitness.measure.sources.source import ReadOptions, Source
 from flopwitness.measure.sources.system_json import SYSTEM_FIELDS, decode_system_json
-from flopwitness.measure.trace_file import decode_trace, is_trace_file
+from flopwitness.measure.trace_file import LARGEST_TRACE_BYTES, decode_trace, is_trace_file
 
-__all__ = ["FORMATS", "HEAD_BYTES", "Decode", "Format", "guess_format", "merge_traces", "read_evidence"]
+__all__ = ["FORMATS", "HEAD_BYTES", "guess_format", "merge_traces", "read_evidence"]
 
 HEAD_BYTES: Final = 4 << 20
 _POWER_KEYS: Final = (b'"power_reading"', b'"interconnect_power_est"', b'"power_measurement_start"')
 _SKIPPED_IN_FOLDERS: Final = ("mlperf-power",)  # one node without a reading must not hide the others
 _MOST_NAMES: Final = 1_000  # each may come from a file of its own
 _MOST_DIFFERENCES: Final = 20
-
-
-class Decode(Protocol):
-    """One file's bytes to a trace; raises only DecodeError."""
-
-    def __call__(self, data: bytes, *, where: str, device: str, scope: Scope | None) -> Trace:
-        """The trace of one file.
-
-        Args:
-            data: The file.
-            where: Its whole path, for errors and for what the path itself says.
-            device: The name for a device that the file does not name.
-            scope: What the user says that power readings cover; None where the user says nothing.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Format:
-    """One known format.
-
-    Attributes:
-        name: Its name for `--format` and for provenance.
-        is_it: Whether a file that begins with these bytes and has this name is of the format.
-        decode: Its reader.
-    """
-
-    name: str
-    is_it: Callable[[bytes, str], bool]
-    decode: Decode
 
 
 def _is_system(head: bytes, name: str) -> bool:
@@ -77,19 +50,18 @@ def _is_result(head: bytes, name: str) -> bool:
     return MARKER in head
 
 
-def _decode_own(data: bytes, *, where: str, device: str, scope: Scope | None) -> Trace:
-    del device, scope
-    return decode_trace(data, where=where)
+def _decode_own(source: Source) -> Trace:
+    return decode_trace(source.whole(limit_bytes=LARGEST_TRACE_BYTES), where=source.where)
 
 
-def _decode_system(data: bytes, *, where: str, device: str, scope: Scope | None) -> Trace:
-    del device, scope
-    return Trace(declaration=decode_system_json(data, where=where))
+def _decode_system(source: Source) -> Trace:
+    return Trace(declaration=decode_system_json(source.whole(), where=source.where))
 
 
-def _decode_power(data: bytes, *, where: str, device: str, scope: Scope | None) -> Trace:
-    side = scope_from_name(where) or scope or Scope.NODE
-    power = decode_power_log(data, where=where, device=device, scope=side)
+def _decode_power(source: Source) -> Trace:
+    data, where = source.whole(), source.where
+    side = scope_from_name(where) or source.options.scope or Scope.NODE
+    power = decode_power_log(data, where=where, device=source.device, scope=side)
     if b'"run_start"' not in data:
         return power
     try:
@@ -105,9 +77,8 @@ def _decode_power(data: bytes, *, where: str, device: str, scope: Scope | None) 
     )
 
 
-def _decode_result(data: bytes, *, where: str, device: str, scope: Scope | None) -> Trace:
-    del device, scope
-    return decode_result_log(data, where=where)
+def _decode_result(source: Source) -> Trace:
+    return decode_result_log(source.whole(), where=source.where)
 
 
 # Tried in this order; the more special stand first.
@@ -130,18 +101,23 @@ def guess_format(head: bytes, name: str) -> str | None:
     return next((known.name for known in FORMATS if known.is_it(head, name)), None)
 
 
-def read_evidence(paths: Sequence[Path], *, format: str | None = None, scope: Scope | None = None) -> Trace:  # noqa: A002 (the user's word for it)
+def read_evidence(
+    paths: Sequence[Path],
+    *,
+    format: str | None = None,  # noqa: A002 (the user's word for it)
+    options: ReadOptions | None = None,
+) -> Trace:
     """One trace of everything that the user named as evidence of one run.
 
     Args:
         paths: Files, folders and archives, in any order.
         format: The name of the format of every file, where the user says so.
-        scope: What power readings cover where no folder or file name says `power_ac` or `power_dc`.
+        options: What the user says of the logs: scope, time zone, period, columns.
 
     Returns:
-        The merged trace. Devices are named after their files; two that would share name, scope and channel
-        carry folder names in front. In folders and archives, files of no known format and power logs
-        without a reading are in `skipped`.
+        The merged trace. Devices are named after their files where these name none; two that would share
+        name, scope, channel and part carry folder names in front. In folders and archives, files of no
+        known format and power logs without a reading are in `skipped`.
 
     Raises:
         InputError: Nothing was named, a file is missing, or no format has this name.
@@ -151,7 +127,8 @@ def read_evidence(paths: Sequence[Path], *, format: str | None = None, scope: Sc
         raise InputError("no evidence named", expected="files, folders or archives")
     if format is not None and format not in {known.name for known in FORMATS}:
         raise InputError("no such format", expected=_known_names(), found=repr(format))
-    parts = [part for path in paths for part in _read_path(path, format_name=format, scope=scope)]
+    options = options or ReadOptions()
+    parts = [part for path in paths for part in _read_path(path, format_name=format, options=options)]
     return merge_traces(_with_unique_devices(parts))
 
 
@@ -175,7 +152,24 @@ def merge_traces(traces: Iterable[Trace]) -> Trace:
         skipped=skips.first,
         n_skipped=skips.count,
         provenance=tuple(provenance for trace in traces for provenance in trace.provenance),
+        devices=_merge_devices(traces),
+        findings=tuple(finding for trace in traces for finding in trace.findings),
     )
+
+
+def _merge_devices(traces: Iterable[Trace]) -> tuple[Device, ...]:
+    """What all traces say of their devices, each name once; the first word of each counts."""
+    merged: dict[str, Device] = {}
+    for device in (device for trace in traces for device in trace.devices):
+        known = merged.get(device.name, device)
+        merged[device.name] = Device(
+            name=device.name,
+            chip_name=known.chip_name or device.chip_name,
+            host=known.host or device.host,
+            driver=known.driver or device.driver,
+            is_shared=known.is_shared or device.is_shared,
+        )
+    return tuple(merged.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,13 +180,13 @@ class _Part:
     trace: Trace
 
 
-def _read_path(path: Path, *, format_name: str | None, scope: Scope | None) -> list[_Part]:
+def _read_path(path: Path, *, format_name: str | None, options: ReadOptions) -> list[_Part]:
     """The parts that one argument gives, in natural order of their names."""
     parts: list[tuple[str, _Part]] = []
     others = 0
     for member in open_members(path):
         is_own = member.where == str(path)
-        trace = _read_member(member, format_name=format_name, scope=scope, is_own=is_own)
+        trace = _read_member(member, format_name=format_name, options=options, is_own=is_own)
         others += not trace.provenance
         *folders, _ = _components(member.where)
         parts.append((member.name, _Part(folders=tuple(folders), trace=trace)))
@@ -204,26 +198,49 @@ def _read_path(path: Path, *, format_name: str | None, scope: Scope | None) -> l
     return [part for _, part in parts]
 
 
-def _read_member(member: Member, *, format_name: str | None, scope: Scope | None, is_own: bool) -> Trace:
-    name = format_name or guess_format(member.data, member.name)
+def _read_member(member: Member, *, format_name: str | None, options: ReadOptions, is_own: bool) -> Trace:
+    device = re.sub(r"\.[A-Za-z0-9]{1,7}$", "", _components(member.name)[-1])
+    tally = _Tally(member.blocks)
+    source = Source(blocks=tally, where=member.where, device=device, options=options)
+    head = source.peek(HEAD_BYTES)
+    name = format_name or guess_format(head, member.name)
     if name is None:
-        return _unknown(member, is_own=is_own)
+        return _unknown(member, head, is_own=is_own)
     decode = next(known.decode for known in FORMATS if known.name == name)
-    device = re.sub(r"\.[A-Za-z0-9]{1,5}$", "", _components(member.name)[-1])
     try:
-        trace = decode(member.data, where=member.where, device=device, scope=scope)
+        trace = decode(source)
     except DecodeError as error:
         if is_own or (format_name is None and name not in _SKIPPED_IN_FOLDERS):
             raise
         return _skipped(error.where or member.where, expected=error.expected, found=error.found)
+    for _ in source.blocks:  # a reader may stop early; the digest is of all bytes
+        pass
     provenance = Provenance(
-        path=member.where, format=name, digest=digest_bytes(member.data), size_bytes=len(member.data)
+        path=member.where, format=name, digest=tally.digest(), size_bytes=tally.size_bytes
     )
     return replace(trace, provenance=(*trace.provenance, provenance))
 
 
-def _unknown(member: Member, *, is_own: bool) -> Trace:
-    where, found = f"{member.where}:1", excerpt(member.data) or "nothing"
+class _Tally:
+    """Blocks on their way to a reader, hashed and counted as they pass."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks = blocks
+        self._digester = Digester()
+        self.size_bytes = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for block in self._blocks:
+            self._digester.update(block)
+            self.size_bytes += len(block)
+            yield block
+
+    def digest(self) -> Digest:
+        return self._digester.digest()
+
+
+def _unknown(member: Member, head: bytes, *, is_own: bool) -> Trace:
+    where, found = f"{member.where}:1", excerpt(head) or "nothing"
     if is_own:
         raise DecodeError("no known log", where=where, expected=_known_names(), found=found)
     return _skipped(where, expected=_known_names(), found=found)
@@ -244,22 +261,28 @@ def _components(name: str) -> list[str]:
 
 
 def _with_unique_devices(parts: Sequence[_Part]) -> Iterator[Trace]:
-    """The traces; devices that share name, scope and channel get the folder names that tell them apart."""
-    places: dict[tuple[str, Scope, Channel], list[tuple[int, int]]] = defaultdict(list)
+    """The traces; devices that share name, scope, channel and part get the folder names that tell them apart.
+
+    A device is renamed in all its series together.
+    """
+    places: dict[tuple[str, Scope, Channel, str], list[int]] = defaultdict(list)
     for i, part in enumerate(parts):
-        for j, series in enumerate(part.trace.series):
-            places[series.device, series.scope, series.channel].append((i, j))
-    names: dict[tuple[int, int], str] = {}
-    for (device, _, _), sharing in places.items():
+        for series in part.trace.series:
+            places[series.device, series.scope, series.channel, series.part].append(i)
+    names: dict[tuple[int, str], str] = {}
+    for (device, *_), sharing in places.items():
         if len(sharing) > 1:
-            folders = [parts[i].folders for i, _ in sharing]
-            names.update(zip(sharing, _tell_apart(device, folders), strict=True))
+            told = _tell_apart(device, [parts[i].folders for i in sharing])
+            names.update({(i, device): name for i, name in zip(sharing, told, strict=True)})
     for i, part in enumerate(parts):
-        series_by_name = (
-            replace(series, device=names.get((i, j), series.device))
-            for j, series in enumerate(part.trace.series)
+        trace = part.trace
+        yield replace(
+            trace,
+            series=tuple(
+                replace(item, device=names.get((i, item.device), item.device)) for item in trace.series
+            ),
+            devices=tuple(replace(item, name=names.get((i, item.name), item.name)) for item in trace.devices),
         )
-        yield replace(part.trace, series=tuple(series_by_name))
 
 
 def _tell_apart(device: str, folders: Sequence[tuple[str, ...]]) -> list[str]:

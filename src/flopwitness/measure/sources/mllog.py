@@ -18,6 +18,7 @@ from flopwitness.foundation.encoding import JsonValue, decode_json
 from flopwitness.foundation.errors import DecodeError
 from flopwitness.foundation.units import NANOSECOND_PER_MILLISECOND
 from flopwitness.measure.samples import RunWindow, Skipped
+from flopwitness.measure.sources.skips import excerpt
 
 __all__ = [
     "LONGEST_LINE_BYTES",
@@ -26,9 +27,7 @@ __all__ = [
     "TIMED_BY_SERIES",
     "ExtentTally",
     "MllogEvent",
-    "SkipTally",
     "decode_mllog",
-    "excerpt",
     "split_lines",
 ]
 
@@ -36,8 +35,6 @@ MARKER: Final = b":::MLLOG"
 LONGEST_LINE_BYTES: Final = 1 << 20
 MOST_PER_LOG: Final = 10_000  # marks, devices or runs that one log may name
 TIMED_BY_SERIES: Final = ("power_reading", "interconnect_power_est")  # events whose times a series keeps
-_KEPT_SKIPS: Final = 20
-_EXCERPT_BYTES: Final = 80
 _VALUE: Final = re.compile(
     rb'"value"\s*:\s*([-+]?(?:[0-9][0-9.eE+-]{0,400}|nan|inf(?:inity)?))', re.IGNORECASE
 )
@@ -63,33 +60,6 @@ class MllogEvent:
     event_type: str
     metadata: Mapping[str, JsonValue]
     line: int
-
-
-class SkipTally:
-    """The first lines that could not be read and the number of them all, in bounded memory."""
-
-    def __init__(self) -> None:
-        self._first: list[Skipped] = []
-        self._count = 0
-
-    def add(self, where: str, *, expected: str, found: str) -> None:
-        """Count one more."""
-        self.add_all((Skipped(where=where, expected=expected, found=found),), count=1)
-
-    def add_all(self, skipped: Iterable[Skipped], *, count: int) -> None:
-        """Count `count` more, of which `skipped` are known by place."""
-        self._count += count
-        self._first.extend(list(skipped)[: _KEPT_SKIPS - len(self._first)])
-
-    @property
-    def first(self) -> tuple[Skipped, ...]:
-        """The first 20."""
-        return tuple(self._first)
-
-    @property
-    def count(self) -> int:
-        """How many in all."""
-        return self._count
 
 
 class ExtentTally:
@@ -158,13 +128,6 @@ def split_lines(data: bytes) -> Iterator[bytes]:
         end = len(data) if end < 0 else end
         yield data[start : min(end, start + LONGEST_LINE_BYTES + 1)]
         start = end + 1
-
-
-def excerpt(data: bytes) -> str:
-    """How some bytes begin, for a person: one line, unprintable characters escaped."""
-    text = data[:_EXCERPT_BYTES].decode("utf-8", "backslashreplace")
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-    return shown + ("..." if len(data) > _EXCERPT_BYTES else "")
 
 
 def _texts(line: bytes) -> list[bytes]:

@@ -20,11 +20,10 @@ from flopwitness.measure.sources.mllog import (
     TIMED_BY_SERIES,
     ExtentTally,
     MllogEvent,
-    SkipTally,
     decode_mllog,
-    excerpt,
     split_lines,
 )
+from flopwitness.measure.sources.skips import SkipTally, excerpt
 
 __all__ = ["decode_power_log", "scope_from_name"]
 

@@ -17,10 +17,10 @@ from flopwitness.measure.sources.mllog import (
     MOST_PER_LOG,
     ExtentTally,
     MllogEvent,
-    SkipTally,
     decode_mllog,
     split_lines,
 )
+from flopwitness.measure.sources.skips import SkipTally
 from flopwitness.measure.sources.system_json import SYSTEM_FIELDS, declare_system
 
 __all__ = ["SAME_RUN_NS", "decode_result_log", "join_extents", "merge_windows"]

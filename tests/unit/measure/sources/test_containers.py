@@ -6,8 +6,9 @@ import os
 import struct
 import tarfile
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import pytest
 
@@ -41,18 +42,28 @@ def _zip(*members: tuple[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -
     return file.getvalue()
 
 
-def _read(data: bytes, *, limits: Limits | None = None) -> list[Member]:
-    return list(decode_container(io.BytesIO(data), name="x", where="dir/x", limits=limits))
+class _Held(NamedTuple):
+    name: str
+    where: str
+    data: bytes
 
 
-def _contents(members: list[Member]) -> list[tuple[str, bytes]]:
+def _hold(members: Iterable[Member]) -> list[_Held]:
+    return [_Held(member.name, member.where, member.read()) for member in members]
+
+
+def _read(data: bytes, *, limits: Limits | None = None) -> list[_Held]:
+    return _hold(decode_container(io.BytesIO(data), name="x", where="dir/x", limits=limits))
+
+
+def _contents(members: list[_Held]) -> list[tuple[str, bytes]]:
     return [(member.name, member.data) for member in members]
 
 
 def test_a_plain_file_is_its_own_member(tmp_path: Path) -> None:
     path = tmp_path / "node_1.txt"
     path.write_bytes(b"data")
-    assert list(open_members(path)) == [Member(name="node_1.txt", where=str(path), data=b"data")]
+    assert _hold(open_members(path)) == [_Held("node_1.txt", str(path), b"data")]
 
 
 def test_a_folder_is_read_to_its_depths_in_natural_order(tmp_path: Path) -> None:
@@ -60,7 +71,7 @@ def test_a_folder_is_read_to_its_depths_in_natural_order(tmp_path: Path) -> None
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(name.encode())
     (tmp_path / "empty").mkdir()
-    members = list(open_members(tmp_path))
+    members = _hold(open_members(tmp_path))
     assert [member.name for member in members] == [
         "a/c/deep.txt",
         "b/node_1.txt",
@@ -72,7 +83,7 @@ def test_a_folder_is_read_to_its_depths_in_natural_order(tmp_path: Path) -> None
 
 def test_an_archive_in_a_folder_is_opened_and_one_in_an_archive_is_not(tmp_path: Path) -> None:
     (tmp_path / "nodes.tar.gz").write_bytes(gzip.compress(_tar(("node_1.txt", b"1"), ("inner.zip", _zip()))))
-    members = list(open_members(tmp_path))
+    members = _hold(open_members(tmp_path))
     assert [member.name for member in members] == ["nodes.tar.gz!node_1.txt", "nodes.tar.gz!inner.zip"]
     assert members[0].where == f"{tmp_path}/nodes.tar.gz!node_1.txt"
 
@@ -104,7 +115,7 @@ def test_long_names_in_a_tar_are_whole(format: int) -> None:  # noqa: A002
 
 def test_a_gzip_file_loses_its_ending_and_may_have_several_parts() -> None:
     data = gzip.compress(b"first ") + gzip.compress(b"second")
-    (member,) = decode_container(io.BytesIO(data), name="n.txt.gz", where="n.txt.gz")
+    (member,) = _hold(decode_container(io.BytesIO(data), name="n.txt.gz", where="n.txt.gz"))
     assert (member.name, member.data) == ("n.txt", b"first second")
 
 
@@ -158,20 +169,20 @@ def test_links_and_pipes_in_a_folder_are_refused(tmp_path: Path, make: str) -> N
         targets = {"link": outside / "n", "dead link": outside / "none", "linked folder": outside}
         (folder / "n").symlink_to(targets[make])
     with pytest.raises(DecodeError, match="neither a file nor a folder"):
-        list(open_members(folder))
+        _hold(open_members(folder))
 
 
 def test_a_link_that_the_user_names_is_followed(tmp_path: Path) -> None:
     (tmp_path / "n").write_bytes(b"1")
     (tmp_path / "link").symlink_to(tmp_path / "n")
-    assert [member.data for member in open_members(tmp_path / "link")] == [b"1"]
+    assert [member.data for member in _hold(open_members(tmp_path / "link"))] == [b"1"]
 
 
 @pytest.mark.parametrize("name", ["none", "none/n", "pipe"])
 def test_what_is_not_there_is_the_callers_error(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="no such file") as caught:
-        list(open_members(tmp_path / name))
+        _hold(open_members(tmp_path / name))
     assert caught.value.where == str(tmp_path / name)
 
 
@@ -186,7 +197,7 @@ def test_what_may_not_be_read_is_the_callers_error(
     (tmp_path / "n").write_bytes(b"1")
     monkeypatch.setattr(Path, what, _refuse)
     with pytest.raises(InputError, match=r"cannot be read.*Permission denied"):
-        list(open_members(tmp_path / "n" if what == "open" else tmp_path))
+        _hold(open_members(tmp_path / "n" if what == "open" else tmp_path))
 
 
 def test_a_disk_that_fails_while_it_is_read_is_the_callers_error() -> None:
@@ -196,12 +207,12 @@ def test_a_disk_that_fails_while_it_is_read_is_the_callers_error() -> None:
             raise OSError(5, "Input/output error")
 
     with pytest.raises(InputError, match="Input/output error"):
-        list(decode_container(_Failing(b"1"), name="x", where="x"))
+        _hold(decode_container(_Failing(b"1"), name="x", where="x"))
 
 
 def test_a_file_name_that_is_no_utf_8_can_still_be_shown(tmp_path: Path) -> None:
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/n\xff")).write_bytes(b"1")
-    (member,) = open_members(tmp_path)
+    (member,) = _hold(open_members(tmp_path))
     assert member.name == "n\\xff"
     member.where.encode("utf-8")
 
@@ -326,9 +337,9 @@ def test_the_limits_hold_across_a_folder(tmp_path: Path) -> None:
     for number in range(4):
         (tmp_path / str(number)).write_bytes(b"a" * 30)
     with pytest.raises(DecodeError, match="at most 3 files"):
-        list(open_members(tmp_path, limits=Limits(members=3)))
+        _hold(open_members(tmp_path, limits=Limits(members=3)))
     with pytest.raises(DecodeError, match="at most 100 bytes in all"):
-        list(open_members(tmp_path, limits=Limits(total_bytes=100)))
+        _hold(open_members(tmp_path, limits=Limits(total_bytes=100)))
 
 
 def test_a_folder_with_too_many_entries_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,7 +347,7 @@ def test_a_folder_with_too_many_entries_is_refused(tmp_path: Path, monkeypatch: 
     for number in range(3):
         (tmp_path / str(number)).write_bytes(b"")
     with pytest.raises(DecodeError, match="too much"):
-        list(open_members(tmp_path))
+        _hold(open_members(tmp_path))
 
 
 def test_a_compression_bomb_is_stopped_while_it_streams() -> None:

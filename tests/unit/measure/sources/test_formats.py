@@ -14,6 +14,7 @@ from flopwitness.foundation.digest import digest_bytes
 from flopwitness.foundation.errors import DecodeError, InputError
 from flopwitness.measure.samples import Channel, Declaration, RunWindow, Scope, Series, Skipped, Trace
 from flopwitness.measure.sources.formats import FORMATS, guess_format, merge_traces, read_evidence
+from flopwitness.measure.sources.source import ReadOptions
 
 
 def _line(key: str, value: object = None, *, at_s: float = 0, metadata: object = "") -> str:
@@ -220,7 +221,7 @@ def test_a_folder_that_names_the_side_counts_before_the_argument(
     tmp_path: Path, folder: str, scope: Scope | None, expected: Scope
 ) -> None:
     root = _put(tmp_path / folder, node_1=_power(1))
-    assert read_evidence([root / "node_1.txt"], scope=scope).series[0].scope == expected
+    assert read_evidence([root / "node_1.txt"], options=ReadOptions(scope=scope)).series[0].scope == expected
 
 
 def test_nodes_that_share_a_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:

@@ -7,11 +7,10 @@ from flopwitness.measure.sources.mllog import (
     LONGEST_LINE_BYTES,
     ExtentTally,
     MllogEvent,
-    SkipTally,
     decode_mllog,
-    excerpt,
     split_lines,
 )
+from flopwitness.measure.sources.skips import SkipTally, excerpt
 
 
 def _decode(data: bytes) -> list[MllogEvent | Skipped]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flopwitness.foundation.units import NANOSECOND_PER_SECOND
-from flopwitness.measure.samples import Channel, RunWindow, Series
+from flopwitness.measure.samples import RunWindow, Series
 
 __all__ = [
     "Energy",
@@ -51,8 +51,8 @@ class Gap:
         device: Whose readings are missing.
         start_utc_ns: The last reading before it, or the start of the run at its edge.
         duration_s: How long it lasts [s].
-        low_j: The least energy that it can hold [J]: the lowest reading seen, throughout; 0 at an edge of
-            the run, where no reading stands on the other side.
+        low_j: The least energy that it can hold [J]: what the device draws at least, throughout; 0 where
+            nobody vouches for that.
         high_j: The most [J]: the device's power limit throughout, or its highest reading where that is
             higher; None where no limit is known.
     """
@@ -177,14 +177,19 @@ def integrate_power(
     *,
     window: RunWindow | None = None,
     limit_w: float | None = None,
+    floor_w: float = 0.0,
     longest_step_s: float | None = None,
 ) -> Energy:
     """The energy of one device, over the run or over the whole recording.
+
+    Energy from averaged readings is late, so the run is taken as longer by the time that they average over,
+    as far as readings go: a burst cut at its own end would lose up to half of its energy.
 
     Args:
         series: Power readings [W]; missing ones (NaN) are left out, never taken as zero.
         window: The run; None for the whole recording. A run without a stop ends with the readings.
         limit_w: The most that the device can draw [W]; bounds the gaps from above.
+        floor_w: What the device draws at least while it is on [W]; bounds the gaps from below.
         longest_step_s: Two readings further apart than this leave a gap [s]; by default 2.5 usual periods,
             at least 0.5 s and at most 150 s.
 
@@ -193,7 +198,7 @@ def integrate_power(
     """
     line = _straighten(series)
     step_s = _longest_step_s(line) if longest_step_s is None else longest_step_s
-    return _integrate(series, line, window, limit_w, step_s)
+    return _integrate(series, line, window, (floor_w, limit_w), step_s)
 
 
 def integrate_for_bound(
@@ -202,7 +207,7 @@ def integrate_for_bound(
     """The same for what must hold: readings of an instant bound at most the ten seconds between them.
 
     A load that rests whenever it is read would hide in longer steps, so those are gaps here. An averaged
-    reading speaks of the time before it, and leaves gaps where `integrate_power` sees them.
+    reading speaks of the time before it too, and bounds so much more.
 
     Args:
         series: As for `integrate_power`.
@@ -213,8 +218,8 @@ def integrate_for_bound(
         The energy, of which `high_j` is meant.
     """
     line = _straighten(series)
-    step_s = min(_longest_step_s(line), _longest_blind_s(series.channel))
-    return _integrate(series, line, window, limit_w, step_s)
+    step_s = min(_longest_step_s(line), _longest_blind_s(series))
+    return _integrate(series, line, window, (0.0, limit_w), step_s)
 
 
 def doubt_clock(series: Series) -> str:
@@ -348,16 +353,30 @@ def _longest_step_s(line: _Line) -> float:
     return min(max(shortest_s, _GAP_PERIODS * usual_period_s(line.time_s)), _LONGEST_STEP_S)
 
 
-def _longest_blind_s(channel: Channel) -> float:
+def _longest_blind_s(series: Series) -> float:
     """Two readings further apart than this do not bound what lies between them [s]."""
-    return _LONGEST_BLIND_S if channel is Channel.POWER_W else _LONGEST_STEP_S
+    return min(_LONGEST_BLIND_S + series.averaged_s, _LONGEST_STEP_S)
 
 
 def _integrate(
-    series: Series, line: _Line, window: RunWindow | None, limit_w: float | None, longest_step_s: float
+    series: Series,
+    line: _Line,
+    window: RunWindow | None,
+    range_w: tuple[float, float | None],
+    longest_step_s: float,
 ) -> Energy:
-    """The integral over the run; steps longer than `longest_step_s` [s] are gaps."""
+    """The integral over the run; steps longer than `longest_step_s` [s] are gaps.
+
+    Args:
+        series: The readings.
+        line: The same, laid out.
+        window: The run.
+        range_w: The least and the most that the device draws [W].
+        longest_step_s: See above.
+    """
     start_s, stop_s = _edges(line, window)
+    if window is not None and line.time_s.size:
+        stop_s = max(stop_s, min(stop_s + series.averaged_s, float(line.time_s[-1])))
     inside = (line.time_s >= start_s - _SAME_TIME_S) & (line.time_s <= stop_s + _SAME_TIME_S)
     is_doubted = bool(doubt_clock(series))
     used = _blinded(line) if line.is_mixed or is_doubted else line
@@ -368,7 +387,7 @@ def _integrate(
         device=series.device,
         measured_j=float(pieces.energy_j[~is_gap].sum()),
         bridged_j=float(pieces.energy_j[is_gap].sum()),
-        gaps=_find_gaps(series.device, used, pieces, is_gap, (start_s, stop_s), limit_w),
+        gaps=_find_gaps(series.device, used, pieces, is_gap, (start_s, stop_s), range_w),
         square_w2s=float((pieces.energy_j * pieces.middle_w).sum()),
         covered_s=float(pieces.covered_s[~is_gap].sum()),
         bridged_s=float(pieces.covered_s[is_gap].sum()),
@@ -379,7 +398,7 @@ def _integrate(
         n_repeated=line.n_repeated,
         n_backwards=line.n_backwards,
         period_s=period_s,
-        is_slow=period_s > _longest_blind_s(series.channel),
+        is_slow=period_s > _longest_blind_s(series),
         is_clock_doubted=is_doubted,
         is_mixed=line.is_mixed,
         is_rounded=line.is_rounded,
@@ -433,11 +452,12 @@ def _find_gaps(
     pieces: _Pieces,
     is_gap: NDArray[np.bool_],
     edges_s: tuple[float, float],
-    limit_w: float | None,
+    range_w: tuple[float, float | None],
 ) -> tuple[Gap, ...]:
     """The gaps between readings and the run's uncovered edges, in order of time."""
     start_s, stop_s = edges_s
-    floor_w = float(line.power_w.min()) if line.power_w.size else 0.0
+    floor_w, limit_w = range_w
+    floor_w = min(floor_w, float(line.power_w.min(initial=floor_w)))
     ceiling_w = None if limit_w is None else max(limit_w, float(line.power_w.max(initial=0.0)))
     stretches = [
         (float(pieces.begin_s[i]), float(pieces.covered_s[i]), floor_w)

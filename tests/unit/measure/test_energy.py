@@ -49,11 +49,11 @@ def test_the_run_cuts_steps_at_its_edges(make_series: MakeSeries, make_window: M
 
 def test_a_gap_is_bridged_for_show_and_bounded_for_proof(make_series: MakeSeries) -> None:
     series = make_series([100, 100, 100, 300, 300], time_s=[0, 1, 2, 12, 13])
-    energy = integrate_power(series, limit_w=700)
+    energy = integrate_power(series, limit_w=700, floor_w=70)
     assert energy.measured_j == 500
     assert energy.bridged_j == 2_000
     assert energy.shown_j == 2_500
-    assert energy.low_j == 500 + 10 * 100
+    assert energy.low_j == 500 + 10 * 70
     assert energy.high_j == 500 + 10 * 700
     assert energy.bridged_s == 10
     assert energy.coverage == pytest.approx(3 / 13)
@@ -66,7 +66,26 @@ def test_a_gap_is_bridged_for_show_and_bounded_for_proof(make_series: MakeSeries
 def test_a_gap_without_a_limit_has_no_upper_end(make_series: MakeSeries) -> None:
     energy = integrate_power(make_series([100, 100, 100], time_s=[0, 1, 60]), longest_step_s=2.0)
     assert energy.high_j is None
-    assert energy.low_j == 100 + 5_900
+    assert energy.low_j == 100
+
+
+def test_a_device_never_drew_less_than_its_lowest_reading_shows(make_series: MakeSeries) -> None:
+    energy = integrate_power(make_series([50, 50, 50], time_s=[0, 1, 60]), floor_w=70, longest_step_s=2.0)
+    assert energy.low_j == 50 + 59 * 50
+
+
+@pytest.mark.parametrize(("averaged_s", "energy_j"), [(0.0, 385.0), (1.0, 770.0), (3.0, 840.0)])
+def test_energy_from_averaged_readings_is_late(
+    make_series: MakeSeries, make_window: MakeWindow, averaged_s: float, energy_j: float
+) -> None:
+    """A burst of 700 W for 1 s over an idle of 70 W, as its mean over the second before shows it."""
+    rise = [70 + 63 * tenth for tenth in range(11)]
+    power_w = [70.0] * 10 + rise + rise[-2::-1] + [70.0] * 10
+    series = make_series(power_w, time_s=[number / 10 for number in range(len(power_w))])
+    series = replace(series, averaged_s=averaged_s)
+    energy = integrate_power(series, window=make_window(1, 2))
+    assert energy.shown_j == pytest.approx(energy_j)
+    assert energy.coverage == 1
 
 
 def test_a_gap_holds_at_least_the_highest_reading_as_its_upper_end(make_series: MakeSeries) -> None:
@@ -367,21 +386,24 @@ def test_readings_at_the_dips_do_not_bound_the_peaks(
 
 
 @pytest.mark.parametrize(
-    ("channel", "step_s", "limit_counts"),
+    ("averaged_s", "step_s", "limit_counts"),
     [
-        (Channel.POWER_W, 1, False),
-        (Channel.POWER_W, 10, False),
-        (Channel.POWER_W, 11, True),
-        (Channel.POWER_W, 60, True),
-        (Channel.POWER_AVERAGE_W, 60, False),
-        (Channel.POWER_AVERAGE_W, 150, False),
-        (Channel.POWER_AVERAGE_W, 151, True),
+        (0, 1, False),
+        (0, 10, False),
+        (0, 11, True),
+        (0, 60, True),
+        (1, 11, False),
+        (1, 60, True),
+        (60, 60, False),
+        (200, 150, False),
+        (200, 151, True),
     ],
 )
 def test_an_average_bounds_what_lies_before_it_and_an_instant_does_not(
-    make_series: MakeSeries, channel: Channel, step_s: int, *, limit_counts: bool
+    make_series: MakeSeries, averaged_s: float, step_s: int, *, limit_counts: bool
 ) -> None:
-    series = make_series([90] * 50, time_s=range(0, 50 * step_s, step_s), channel=channel)
+    series = make_series([90] * 50, time_s=range(0, 50 * step_s, step_s), channel=Channel.POWER_AVERAGE_W)
+    series = replace(series, averaged_s=averaged_s)
     bound = integrate_for_bound(series, limit_w=700)
     assert bound.high_j == pytest.approx(49 * step_s * (700 if limit_counts else 90))
     assert bound.is_slow is limit_counts

@@ -80,7 +80,7 @@ def test_every_scope_is_told_in_words(scope: Scope) -> None:
 
 def test_a_gap_is_told_with_its_place_and_its_energy(make_series: MakeSeries) -> None:
     series = make_series([1_000] * 20, time_s=[*range(10), *range(3_609, 3_619)])
-    finding = _only(assess_gaps([integrate_power(series, limit_w=2_000)]))
+    finding = _only(assess_gaps([integrate_power(series, limit_w=2_000, floor_w=1_000)]))
     assert (finding.code, finding.where, finding.count) == ("gap", "gpu_0", 1)
     assert "no reading for 1 h from 22:13:29 UTC" in finding.message
     assert "between 1 and 2 kWh" in finding.message

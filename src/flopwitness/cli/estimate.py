@@ -48,7 +48,7 @@ from flopwitness.foundation.verdict import Finding, Severity, combine_verdicts, 
 from flopwitness.measure.answer import Measurement
 from flopwitness.measure.bounds import SAFETY_DEFAULT, SAFETY_HOSTILE
 from flopwitness.measure.meter import measure_trace
-from flopwitness.measure.quality import power_series
+from flopwitness.measure.power_choice import power_series
 from flopwitness.measure.question import Question
 from flopwitness.measure.reference import Workload, load_reference
 from flopwitness.measure.rows import chip_left_open, measure_row

@@ -15,15 +15,14 @@ from flopwitness.measure.capacity import device_limit_w, expected_devices, least
 from flopwitness.measure.energy import recorded_stretch
 from flopwitness.measure.lanes import join_recordings
 from flopwitness.measure.plausibility import Hardware, settle_hardware
-from flopwitness.measure.quality import power_series
+from flopwitness.measure.power_choice import choose_power
 from flopwitness.measure.question import Question
-from flopwitness.measure.samples import Channel, RunWindow, Scope, Series, Trace
+from flopwitness.measure.samples import RunWindow, Scope, Series, Timing, Trace
 from flopwitness.measure.timing import doubt_clocks
 
 __all__ = [
     "Frame",
     "assess_clock",
-    "choose_power",
     "choose_window",
     "claimed_stretches",
     "frame_run",
@@ -32,15 +31,6 @@ __all__ = [
     "recorded_span",
 ]
 
-_SCOPE_PREFERENCE: Final = (
-    Scope.GPU,
-    Scope.MODULE,
-    Scope.RAIL,
-    Scope.NODE_AC,
-    Scope.NODE_DC,
-    Scope.NODE,
-    Scope.UNKNOWN,
-)
 _DAY_NS: Final = 86_400 * NANOSECOND_PER_SECOND
 _LATE_S: Final = 60.0  # within it a log is closed after its run
 _FIRST_NS: Final = 1_262_304_000 * NANOSECOND_PER_SECOND  # 2010: no log format that is read here is older
@@ -59,6 +49,7 @@ class Frame:
         series: One power series a device, those that follow each other joined; none where no power was
             recorded.
         recordings: The same as they were recorded.
+        counters: The counter of energy of each device that has one beside its power, by the device's name.
         window: The run, as its log marks it; None where no mark can be used.
         in_run: The stretch that is estimated: the run, else the readings; None where nothing has a length.
         span: The stretch that is bounded: everything that anything recorded speaks of.
@@ -73,6 +64,7 @@ class Frame:
     scope: Scope
     series: tuple[Series, ...]
     recordings: tuple[Series, ...]
+    counters: dict[str, Series]
     window: RunWindow | None
     in_run: RunWindow | None
     span: RunWindow | None
@@ -94,14 +86,16 @@ class Frame:
 
 def frame_run(trace: Trace, question: Question, findings: list[Finding]) -> Frame:
     """Choose readings, run, times and hardware; what is odd about the choice goes to `findings`."""
-    scope, recordings = choose_power(trace, findings)
+    choice = choose_power(trace, findings)
+    scope, recordings = choice.scope, choice.series
     series = join_recordings(recordings, findings)
     window = choose_window(trace, recordings, findings)
     findings += assess_clock(trace)
     readings = recorded_span(series, window)
     span = recorded_span(series, window, claimed_stretches(trace))
     is_lost = doubt_clocks(trace, recordings, findings)
-    recorded_s = None if is_lost else recorded_length_s(span, trace)
+    is_counted = any(item.timing is Timing.COUNTED for item in trace.series)
+    recorded_s = None if is_lost or is_counted else recorded_length_s(span, trace)
     count = least_count(series, scope, question.count)
     return Frame(
         trace=trace,
@@ -112,6 +106,7 @@ def frame_run(trace: Trace, question: Question, findings: list[Finding]) -> Fram
         window=window,
         in_run=window or readings,
         span=span,
+        counters=choice.counters,
         duration_s=length_s(window) or length_s(readings) or recorded_s,
         recorded_s=recorded_s,
         count=count,
@@ -122,29 +117,6 @@ def frame_run(trace: Trace, question: Question, findings: list[Finding]) -> Fram
             declared_count=None if trace.declaration is None else trace.declaration.chips,
             findings=findings,
         ),
-    )
-
-
-def choose_power(trace: Trace, findings: list[Finding]) -> tuple[Scope, tuple[Series, ...]]:
-    """The power series of one scope, one for each device: what overlaps is never added."""
-    present = [scope for scope in _SCOPE_PREFERENCE if power_series(trace, [scope])]
-    if not present:
-        return Scope.UNKNOWN, ()
-    if len(present) > 1:
-        findings.append(
-            Finding(
-                code="scopes-overlap",
-                severity=Severity.NOTE,
-                message=(
-                    f"power was recorded as {' and as '.join(present)}; they cover the same devices and "
-                    f"are not added: {present[0]} is used"
-                ),
-            )
-        )
-    series = power_series(trace, present[:1])
-    instant = {item.device for item in series if item.channel is Channel.POWER_W}
-    return present[0], tuple(
-        item for item in series if item.channel is Channel.POWER_W or item.device not in instant
     )
 
 
@@ -255,10 +227,12 @@ def assess_clock(trace: Trace) -> list[Finding]:
 
 
 def _instants(trace: Trace) -> Iterator[int]:
-    """The first and last time of everything that the trace holds, switches left out [ns since 1970]."""
+    """The first and last time of everything with a date, switches left out [ns since 1970]."""
     for item in trace.series:
-        if len(item) and item.scope is not Scope.SWITCH:
+        if len(item) and item.scope is not Scope.SWITCH and item.timing is Timing.DATED:
             yield from (int(item.utc_ns.min()), int(item.utc_ns.max()))
+    if trace.series and all(item.timing is not Timing.DATED for item in trace.series):
+        return  # their marks have no date either
     for window in (*trace.windows, *claimed_stretches(trace)):
         yield window.start_utc_ns
         if window.stop_utc_ns is not None:

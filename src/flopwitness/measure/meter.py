@@ -18,6 +18,7 @@ from flopwitness.measure.estimators.prior import Observation, estimate_prior
 from flopwitness.measure.framing import Frame, frame_run, length_s
 from flopwitness.measure.marks import assess_marks
 from flopwitness.measure.plausibility import Power, assess_power
+from flopwitness.measure.power_choice import power_series
 from flopwitness.measure.question import Question
 from flopwitness.measure.reference import ReferenceTable
 from flopwitness.measure.run_energy import is_measured, measure_energy
@@ -150,7 +151,7 @@ def settle_estimate(
 def _assess_energy(frame: Frame, energy: RunEnergy) -> list[Finding]:
     """All findings about the readings that the energy rests on."""
     declared, n_devices, scope = frame.trace.declaration, len(frame.series), frame.scope
-    switches = quality.power_series(frame.trace, [Scope.SWITCH])
+    switches = power_series(frame.trace, [Scope.SWITCH])
     return [
         quality.assess_scope(scope),
         *quality.assess_gaps(energy.devices),

@@ -3,7 +3,8 @@
 Nothing is corrected here in silence: a check looks at readings and marks and says what it saw.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -30,12 +31,12 @@ __all__ = [
     "assess_reading",
     "assess_scope",
     "assess_switches",
-    "power_series",
     "share_over",
     "typical_w",
 ]
 
 _POWER_CHANNELS: Final = (Channel.POWER_W, Channel.POWER_AVERAGE_W)
+_ENERGY_CHANNELS: Final = (*_POWER_CHANNELS, Channel.ENERGY_COUNTER_J)
 _SHORTEST_REPORTED_GAP_S: Final = 3.0
 _STUCK_READINGS: Final = 60
 _TELLING_VALUES: Final = 8
@@ -58,7 +59,7 @@ _SCOPE_WORDS: Final = {
 
 
 def assess_reading(trace: Trace) -> list[Finding]:
-    """What the readers could not read: lines skipped, and readings without a value."""
+    """What the readers could not read, and what only they could see."""
     findings = []
     if trace.n_skipped:
         first = trace.skipped[0]
@@ -75,22 +76,55 @@ def assess_reading(trace: Trace) -> list[Finding]:
                 count=trace.n_skipped,
             )
         )
+    return [*findings, *_assess_missing(trace), *_assess_shared(trace), *trace.findings]
+
+
+def _assess_missing(trace: Trace) -> list[Finding]:
+    """Readings without a value, one finding a channel."""
+    findings = []
+    missing: dict[Channel, list[tuple[Series, int]]] = defaultdict(list)
     for series in trace.series:
-        missing = _n_unusable(series)
-        if missing:
-            findings.append(
-                Finding(
-                    code="reading-missing",
-                    severity=Severity.WARNING,
-                    message=(
-                        f"{series.device}: {plural(missing, 'reading')} of {len(series):,} without a "
-                        "value; left out, not taken as zero"
-                    ),
-                    where=series.device,
-                    count=missing,
-                )
+        count = _n_unusable(series)
+        if count:
+            missing[series.channel].append((series, count))
+    for channel, lacking in missing.items():
+        first, count = lacking[0][0], sum(count for _, count in lacking)
+        n_readings = sum(len(series) for series, _ in lacking)
+        of = f" of {channel}" if channel not in _POWER_CHANNELS else ""
+        place = first.device if len(lacking) == 1 else f"{first.device} and {len(lacking) - 1} more"
+        findings.append(
+            Finding(
+                code="reading-missing",
+                severity=Severity.WARNING if channel in _ENERGY_CHANNELS else Severity.NOTE,
+                message=(
+                    f"{place}: {plural(count, 'reading')} of {n_readings:,}{of} without a value; left out, "
+                    "not taken as zero"
+                ),
+                where=first.device,
+                count=count,
             )
+        )
     return findings
+
+
+def _assess_shared(trace: Trace) -> list[Finding]:
+    """Devices that several workloads share: what a board draws cannot be told apart by workload."""
+    shared = [device for device in trace.devices if device.is_shared]
+    if not shared:
+        return []
+    return [
+        Finding(
+            code="device-shared",
+            severity=Severity.WARNING,
+            message=(
+                f"{plural(len(shared), 'device')}, {shared[0].name} for example, "
+                f"{agree(len(shared), 'is', 'are')} partitioned or lent to virtual machines (MIG, vGPU): the "
+                "whole board's power is counted, and is unattributable to any one workload on it"
+            ),
+            where=shared[0].name,
+            count=len(shared),
+        )
+    ]
 
 
 def _n_unusable(series: Series) -> int:
@@ -379,18 +413,3 @@ def _without_copies(series: Sequence[Series]) -> list[Series]:
     return list({(item.utc_ns.tobytes(), item.value.tobytes()): item for item in reversed(series)}.values())[
         ::-1
     ]
-
-
-def power_series(trace: Trace, scopes: Iterable[Scope]) -> tuple[Series, ...]:
-    """The power series of the given scopes that hold any power, in the order of the recording.
-
-    A device that never reads above zero is not metered: its sensor is dead, or the reading was blanked.
-    """
-    wanted = set(scopes)
-    return tuple(
-        series
-        for series in trace.series
-        if series.channel in _POWER_CHANNELS
-        and series.scope in wanted
-        and bool((np.isfinite(series.value) & (series.value > 0)).any())
-    )

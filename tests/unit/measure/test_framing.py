@@ -19,7 +19,6 @@ from flopwitness.measure.capacity import (
 )
 from flopwitness.measure.framing import (
     assess_clock,
-    choose_power,
     choose_window,
     claimed_stretches,
     frame_run,
@@ -38,35 +37,6 @@ DAY_S = 86_400
 
 def _codes(findings: Sequence[Finding]) -> list[str]:
     return [finding.code for finding in findings]
-
-
-def test_one_scope_is_chosen_and_never_added_to_another(make_series: MakeSeries) -> None:
-    node = make_series([900, 900], device="node_0", scope=Scope.NODE_AC)
-    gpu = make_series([600, 600])
-    findings: list[Finding] = []
-    assert choose_power(Trace(series=(node, gpu)), findings) == (Scope.GPU, (gpu,))
-    assert _codes(findings) == ["scopes-overlap"]
-
-
-def test_switches_are_no_power_of_the_run(make_series: MakeSeries) -> None:
-    findings: list[Finding] = []
-    switch = make_series([900, 900], scope=Scope.SWITCH)
-    assert choose_power(Trace(series=(switch,)), findings) == (Scope.UNKNOWN, ())
-    assert findings == []
-
-
-def test_an_average_beside_the_instant_reading_is_not_added(make_series: MakeSeries) -> None:
-    instant = make_series([600, 610])
-    average = make_series([605, 606], channel=Channel.POWER_AVERAGE_W)
-    other = make_series([605, 606], channel=Channel.POWER_AVERAGE_W, device="gpu_1")
-    _, series = choose_power(Trace(series=(average, instant, other)), [])
-    assert series == (instant, other)
-
-
-@pytest.mark.parametrize("values", [[0.0, 0.0], [float("nan")] * 2, [-5.0, 0.0], []])
-def test_a_device_that_never_reads_power_is_not_metered(make_series: MakeSeries, values: list[float]) -> None:
-    dead, live = make_series(values), make_series([600, 600], device="gpu_1")
-    assert choose_power(Trace(series=(dead, live)), [])[1] == (live,)
 
 
 def test_the_run_that_the_readings_cover_best_is_chosen(

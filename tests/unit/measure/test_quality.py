@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from flopwitness.foundation.verdict import Finding, Severity
@@ -19,7 +18,6 @@ from flopwitness.measure.quality import (
     assess_reading,
     assess_scope,
     assess_switches,
-    power_series,
     typical_w,
 )
 from flopwitness.measure.samples import Channel, Declaration, Mark, RunWindow, Scope, Series, Skipped, Trace
@@ -227,19 +225,6 @@ def test_coarse_readings_at_other_times_are_no_copies(make_series: MakeSeries) -
     assert assess_copies([make_series([65, 66, 65]), make_series([65, 66, 65], time_s=[1, 2, 3])]) == []
     assert assess_copies([make_series([65]), make_series([65])]) == []
     assert assess_copies([]) == []
-
-
-def test_power_series_are_those_that_hold_power(make_series: MakeSeries) -> None:
-    power = make_series([1, 2])
-    average = make_series([1, 2], channel=Channel.POWER_AVERAGE_W)
-    others = (
-        make_series([50, 50], channel=Channel.UTILISATION_PCT),
-        make_series([0, 0]),
-        make_series([math.nan, math.inf]),
-        make_series([5, 5], scope=Scope.NODE),
-    )
-    assert power_series(Trace(series=(*others, power, average)), [Scope.GPU]) == (power, average)
-    assert bool(np.all(power.value > 0))
 
 
 def test_readings_of_several_sensors_in_one_log_are_no_gap(

@@ -1,0 +1,138 @@
+"""Which of the recorded figures is a run's power: one scope, one figure a device, nothing twice.
+
+A GPU, the module around it, the rails inside it and the node that holds it are often recorded together. They
+cover the same joules, so one scope is chosen. Within it a device has one figure: instant readings before
+averaged ones, readings before a counter of energy, the whole before its parts.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from flopwitness.foundation.verdict import Finding, Severity
+from flopwitness.measure.samples import Channel, Scope, Series, Trace
+from flopwitness.measure.wording import plural
+
+__all__ = ["PowerChoice", "choose_power", "power_series"]
+
+_POWER_CHANNELS: Final = (Channel.POWER_W, Channel.POWER_AVERAGE_W)
+_PREFERENCE: Final = (Channel.POWER_W, Channel.POWER_AVERAGE_W, Channel.ENERGY_COUNTER_J)
+_SCOPE_PREFERENCE: Final = (
+    Scope.GPU,
+    Scope.MODULE,
+    Scope.RAIL,
+    Scope.NODE_AC,
+    Scope.NODE_DC,
+    Scope.NODE,
+    Scope.UNKNOWN,
+)
+_GPU_RAILS: Final = ("gpu", "cv", "soc")  # a part's name that holds the first of these is the accelerator's
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerChoice:
+    """What was chosen.
+
+    Attributes:
+        scope: What all of it covers.
+        series: One series a device, of power, or a counter of energy where there is no power.
+        counters: The counter of each device that has one beside its power, by the device's name.
+    """
+
+    scope: Scope
+    series: tuple[Series, ...]
+    counters: dict[str, Series]
+
+
+def choose_power(trace: Trace, findings: list[Finding]) -> PowerChoice:
+    """The figures of one scope, one for each device; what is left out goes to `findings`."""
+    held = [item for item in trace.series if _holds_energy(item)]
+    present = [scope for scope in _SCOPE_PREFERENCE if any(item.scope is scope for item in held)]
+    if not present:
+        return PowerChoice(scope=Scope.UNKNOWN, series=(), counters={})
+    if len(present) > 1:
+        findings.append(
+            Finding(
+                code="scopes-overlap",
+                severity=Severity.NOTE,
+                message=(
+                    f"power was recorded as {' and as '.join(present)}; they cover the same devices and "
+                    f"are not added: {present[0]} is used"
+                ),
+            )
+        )
+    by_device: dict[str, list[Series]] = defaultdict(list)
+    for item in held:
+        if item.scope is present[0]:
+            by_device[item.device].append(item)
+    chosen = {device: _choose_part(items, findings) for device, items in by_device.items()}
+    return PowerChoice(
+        scope=present[0],
+        series=tuple(series for items in chosen.values() for series in _choose_channel(items)),
+        counters={
+            device: item
+            for device, items in chosen.items()
+            for item in items
+            if item.channel is Channel.ENERGY_COUNTER_J and len(items) > 1
+        },
+    )
+
+
+def _choose_part(items: Sequence[Series], findings: list[Finding]) -> list[Series]:
+    """The series of the whole device, or of one of its parts: parts may lie inside each other."""
+    parts = list(dict.fromkeys(item.part for item in items))
+    if len(parts) == 1:
+        return list(items)
+    chosen = "" if "" in parts else _best_part(parts)
+    if chosen:
+        findings.append(
+            Finding(
+                code="part-chosen",
+                severity=Severity.WARNING,
+                message=(
+                    f"{items[0].device}: power was recorded for {plural(len(parts), 'part')} and not for the "
+                    f"whole; they are not added: {chosen} is used"
+                ),
+                where=items[0].device,
+                found=", ".join(parts[:8]),
+                count=len(parts),
+            )
+        )
+    return [item for item in items if item.part == chosen]
+
+
+def _best_part(parts: Sequence[str]) -> str:
+    """The part whose name says that the accelerator hangs on it, else the first."""
+    for word in _GPU_RAILS:
+        for part in parts:
+            if word in part.casefold():
+                return part
+    return parts[0]
+
+
+def _choose_channel(items: Sequence[Series]) -> list[Series]:
+    """The series of the best channel; several of one channel are recordings of several times or sensors."""
+    best = min((item.channel for item in items), key=_PREFERENCE.index)
+    return [item for item in items if item.channel is best]
+
+
+def _holds_energy(series: Series) -> bool:
+    """Whether anything was metered: a device that never reads above zero has a dead or blanked sensor."""
+    if series.channel in _POWER_CHANNELS:
+        return bool((np.isfinite(series.value) & (series.value > 0)).any())
+    if series.channel is Channel.ENERGY_COUNTER_J:
+        return bool(np.isfinite(series.value).sum() > 1)
+    return False
+
+
+def power_series(trace: Trace, scopes: Iterable[Scope]) -> tuple[Series, ...]:
+    """The power series of the given scopes that hold any power, in the order of the recording."""
+    wanted = set(scopes)
+    return tuple(
+        series
+        for series in trace.series
+        if series.channel in _POWER_CHANNELS and series.scope in wanted and _holds_energy(series)
+    )

@@ -1,0 +1,93 @@
+"""One scope, one figure a device."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from flopwitness.foundation.verdict import Finding
+from flopwitness.measure.power_choice import choose_power, power_series
+from flopwitness.measure.samples import Channel, Scope, Series, Trace
+
+MakeSeries = Callable[..., Series]
+
+
+def _codes(findings: list[Finding]) -> list[str]:
+    return [finding.code for finding in findings]
+
+
+def test_one_scope_is_chosen_and_never_added_to_another(make_series: MakeSeries) -> None:
+    node = make_series([900, 900], device="node_0", scope=Scope.NODE_AC)
+    gpu = make_series([600, 600])
+    findings: list[Finding] = []
+    choice = choose_power(Trace(series=(node, gpu)), findings)
+    assert (choice.scope, choice.series) == (Scope.GPU, (gpu,))
+    assert _codes(findings) == ["scopes-overlap"]
+
+
+def test_switches_are_no_power_of_the_run(make_series: MakeSeries) -> None:
+    findings: list[Finding] = []
+    switch = make_series([900, 900], scope=Scope.SWITCH)
+    choice = choose_power(Trace(series=(switch,)), findings)
+    assert (choice.scope, choice.series) == (Scope.UNKNOWN, ())
+    assert findings == []
+
+
+def test_an_average_beside_the_instant_reading_is_not_added(make_series: MakeSeries) -> None:
+    instant = make_series([600, 610])
+    average = make_series([605, 606], channel=Channel.POWER_AVERAGE_W)
+    other = make_series([605, 606], channel=Channel.POWER_AVERAGE_W, device="gpu_1")
+    choice = choose_power(Trace(series=(average, instant, other)), [])
+    assert choice.series == (instant, other)
+
+
+@pytest.mark.parametrize("values", [[0.0, 0.0], [float("nan")] * 2, [-5.0, 0.0], []])
+def test_a_device_that_never_reads_power_is_not_metered(make_series: MakeSeries, values: list[float]) -> None:
+    dead, live = make_series(values), make_series([600, 600], device="gpu_1")
+    assert choose_power(Trace(series=(dead, live)), []).series == (live,)
+
+
+def test_power_series_are_those_that_hold_power(make_series: MakeSeries) -> None:
+    power = make_series([1, 2])
+    average = make_series([1, 2], channel=Channel.POWER_AVERAGE_W)
+    others = (
+        make_series([50, 50], channel=Channel.UTILISATION_PCT),
+        make_series([0, 0]),
+        make_series([math.nan, math.inf]),
+        make_series([5, 5], scope=Scope.NODE),
+    )
+    assert power_series(Trace(series=(*others, power, average)), [Scope.GPU]) == (power, average)
+    assert bool(np.all(power.value > 0))
+
+
+def test_a_counter_stands_in_for_power_and_beside_it(make_series: MakeSeries) -> None:
+    power = make_series([600, 600])
+    counter = make_series([0, 600], channel=Channel.ENERGY_COUNTER_J)
+    alone = make_series([0, 600], channel=Channel.ENERGY_COUNTER_J, device="gpu_1")
+    choice = choose_power(Trace(series=(counter, power, alone)), [])
+    assert choice.series == (power, alone)
+    assert choice.counters == {"gpu_0": counter}
+
+
+def test_a_counter_that_was_read_once_holds_no_energy(make_series: MakeSeries) -> None:
+    counter = make_series([5], channel=Channel.ENERGY_COUNTER_J)
+    assert choose_power(Trace(series=(counter,)), []).series == ()
+
+
+@pytest.mark.parametrize(
+    ("parts", "chosen"),
+    [
+        (["VDD_SOC", ""], ""),
+        (["VDD_SOC", "VDD_CPU_GPU_CV"], "VDD_CPU_GPU_CV"),
+        (["CPU", "GPU"], "GPU"),
+        (["VDDRQ", "SYS5V"], "VDDRQ"),
+    ],
+)
+def test_parts_of_a_device_are_never_added(make_series: MakeSeries, parts: list[str], chosen: str) -> None:
+    findings: list[Finding] = []
+    rails = [replace(make_series([5, 6], scope=Scope.RAIL), part=part) for part in parts]
+    (series,) = choose_power(Trace(series=tuple(rails)), findings).series
+    assert series.part == chosen
+    assert _codes(findings) == ([] if chosen == "" else ["part-chosen"])

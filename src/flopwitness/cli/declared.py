@@ -7,7 +7,7 @@ from flopwitness.foundation.errors import UnknownChipError
 from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.measure.samples import Declaration
 
-__all__ = ["find_declared_chips", "tell_differences"]
+__all__ = ["find_declared_chips", "tell_declared", "tell_differences"]
 
 _MOST_TOLD: Final = 3
 
@@ -44,6 +44,31 @@ def find_declared_chips(
             )
         )
     return tuple(dict.fromkeys(chips))
+
+
+def tell_declared(chip: str | None, count: int | None, *, found: str) -> list[Finding]:
+    """One finding where the call leaves chip or count to what the logs say and show.
+
+    Args:
+        chip: The call's chip.
+        count: The call's count.
+        found: What the logs say, such as `8 x NVIDIA H100`.
+    """
+    left = [word for word, stated in (("chip", chip), ("count", count)) if stated is None]
+    if not left:
+        return []
+    verb = "come" if len(left) > 1 else "comes"
+    return [
+        Finding(
+            code="declared-hardware",
+            severity=Severity.WARNING,
+            message=(
+                f"{' and '.join(left)} {verb} from the logs themselves ({found}), which nothing here checks: "
+                "what was not logged is not counted"
+            ),
+            found=found,
+        )
+    ]
 
 
 def tell_differences(declared: Declaration | None, catalogue: ChipCatalogue) -> list[Finding]:

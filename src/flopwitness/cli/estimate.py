@@ -16,7 +16,7 @@ from flopwitness.accounting.answers import answer_row, assess_measurement, index
 from flopwitness.accounting.thresholds import NO_COMPUTE, ComputeRange
 from flopwitness.catalogue.chips import Chip, ChipCatalogue, Precision, load_chips, normalise_name
 from flopwitness.catalogue.rules import Rule, load_rules
-from flopwitness.cli.declared import find_declared_chips, tell_differences
+from flopwitness.cli.declared import find_declared_chips, tell_declared, tell_differences
 from flopwitness.cli.evidence import read_logs_or_table
 from flopwitness.cli.options import (
     FiniteRange,
@@ -29,8 +29,8 @@ from flopwitness.cli.options import (
     option_precisions,
     option_safety,
     paths_argument,
+    reading_options,
     rule_option,
-    scope_option,
     today,
 )
 from flopwitness.cli.outputs import check_outputs
@@ -44,9 +44,10 @@ from flopwitness.cli.told import tell_scope_overruled, tell_settings_used, tell_
 from flopwitness.cli.whole_table import check_readable, fill_scope, table_findings
 from flopwitness.foundation.errors import InputError, UnknownChipError
 from flopwitness.foundation.files import write_all_whole
-from flopwitness.foundation.verdict import Finding, Severity, combine_verdicts, rank_findings
+from flopwitness.foundation.verdict import Finding, combine_verdicts, rank_findings
 from flopwitness.measure.answer import Measurement
 from flopwitness.measure.bounds import SAFETY_DEFAULT, SAFETY_HOSTILE
+from flopwitness.measure.devices import count_accelerators
 from flopwitness.measure.meter import measure_trace
 from flopwitness.measure.power_choice import power_series
 from flopwitness.measure.question import Question
@@ -55,7 +56,6 @@ from flopwitness.measure.rows import chip_left_open, measure_row
 from flopwitness.measure.samples import Scope, Trace
 from flopwitness.measure.sources.run_table import RunTable
 from flopwitness.measure.sources.selection import parse_where, select
-from flopwitness.measure.sources.source import ReadOptions
 from flopwitness.present.estimate_json import render_run, render_table
 from flopwitness.present.estimate_text import render_run_text, render_table_text
 from flopwitness.present.safe_text import encode_answer
@@ -82,6 +82,7 @@ class _Call:
     is_rule_named: bool
     tolerance_ppm: int
     other: ComputeRange
+    idle_w: float | None
     as_json: bool
     out: Path | None
     plot: Path | None
@@ -104,7 +105,14 @@ class _Call:
 @click.option(
     "--workload", type=click.Choice([str(w) for w in Workload]), default=str(Workload.ANY), show_default=True
 )
-@scope_option
+@click.option(
+    "--idle",
+    "idle_w",
+    type=FiniteRange(0, 1e6),
+    metavar="WATTS",
+    help="What each device draws at least while it is on; bounds gaps from below. [0]",
+)
+@reading_options
 @rule_option
 @on_option
 @click.option(
@@ -169,7 +177,8 @@ def command(context: click.Context, /, logs: tuple[Path, ...], **options: Any) -
     that cannot be told. For a table it is 0 once the rows are judged, whatever was found: each row has its
     own answer.
     """
-    format_name, scope = options.pop("format_name"), options.pop("scope")
+    format_name = options.pop("format_name")
+    reading = options.pop("reading")
     wheres, gate = options.pop("wheres"), options.pop("gate")
     on = options.pop("on") or today(context)
     settings = find_settings_used(context, environment=os.environ)
@@ -179,15 +188,14 @@ def command(context: click.Context, /, logs: tuple[Path, ...], **options: Any) -
         reproduce=repeat_with_settings(line, settings), settings=tuple(settings), on=on, **options
     )
     check_outputs({"--plot": call.plot, "--out": call.out}, logs)
-    stated_scope = None if scope is None else Scope(scope)
-    evidence = read_logs_or_table(logs, format_name, ReadOptions(scope=stated_scope))
+    evidence = read_logs_or_table(logs, format_name, reading)
     if isinstance(evidence, RunTable):
-        return _estimate_table(fill_scope(evidence, stated_scope), call, wheres=wheres, gate=gate)
+        return _estimate_table(fill_scope(evidence, reading.scope), call, wheres=wheres, gate=gate)
     if wheres or gate is not None:
         raise InputError(
             "--where and --gate choose rows of a table", where=str(logs[0]), expected="a table of runs"
         )
-    return _estimate_run(evidence, call, told=tell_scope_overruled(evidence, stated_scope))
+    return _estimate_run(evidence, call, told=tell_scope_overruled(evidence, reading.scope))
 
 
 def _understand(
@@ -265,22 +273,12 @@ def _pose(trace: Trace, call: _Call, catalogue: ChipCatalogue) -> tuple[Question
     findings = tell_differences(declared, catalogue)
     where = trace.provenance[0].path if trace.provenance else ""
     name = call.chip or (declared.chip_name if declared is not None else "")
-    count = call.count or (declared.chips if declared is not None else None)
+    count = call.count or (declared.chips if declared is not None else None) or count_accelerators(trace)
     if not name:
         raise InputError("the log does not name its accelerator", where=where, expected="--chip NAME")
     if not count:
         raise InputError("the log does not say how many accelerators ran", where=where, expected="--count N")
-    if call.chip is None or call.count is None:
-        findings.append(
-            Finding(
-                code="declared-hardware",
-                severity=Severity.WARNING,
-                message=(
-                    f"chip and count come from the log's own declaration ({count} x {name}), which "
-                    "nothing here checks"
-                ),
-            )
-        )
+    findings += tell_declared(call.chip, call.count, found=f"{count} x {name}")
     chips = _find_chips(catalogue, name)
     if len(chips) > 1:
         findings.append(chip_left_open(name, chips))
@@ -291,6 +289,7 @@ def _pose(trace: Trace, call: _Call, catalogue: ChipCatalogue) -> tuple[Question
         workload=call.workload,
         safety=call.safety,
         level=call.level,
+        idle_w=call.idle_w or 0.0,
         declared_chips=find_declared_chips(declared, catalogue, findings),
     ), findings
 

@@ -5,13 +5,12 @@ from pathlib import Path
 
 import click
 
-from flopwitness.cli.options import format_option, json_option, paths_argument, scope_option
+from flopwitness.cli.options import format_option, json_option, paths_argument, reading_options
 from flopwitness.cli.outputs import check_outputs
 from flopwitness.cli.settings import check_settings_place, find_settings_used
 from flopwitness.cli.told import tell_scope_overruled, tell_settings_used
 from flopwitness.foundation.files import write_whole
 from flopwitness.measure.quality import assess_reading
-from flopwitness.measure.samples import Scope
 from flopwitness.measure.sources.formats import read_evidence
 from flopwitness.measure.sources.source import ReadOptions
 from flopwitness.measure.trace_file import encode_trace
@@ -30,7 +29,7 @@ __all__ = ["command"]
     help="The trace file to write (Parquet).",
 )
 @format_option(tables=False)
-@scope_option
+@reading_options
 @json_option
 @click.pass_context
 def command(
@@ -40,20 +39,19 @@ def command(
     *,
     out: Path,
     format_name: str | None,
-    scope: str | None,
+    reading: ReadOptions,
     as_json: bool,
 ) -> int:
     """Read LOGS of one run and keep them as one trace file, whole or not at all."""
     settings = find_settings_used(context, environment=os.environ)
     check_settings_place(settings, logs, folder=Path.cwd())
     check_outputs({"--out": out}, logs)
-    stated_scope = None if scope is None else Scope(scope)
-    trace = read_evidence(logs, format=format_name, options=ReadOptions(scope=stated_scope))
+    trace = read_evidence(logs, format=format_name, options=reading)
     data = encode_trace(trace)
     write_whole(out, data)
     findings = [
         *assess_reading(trace),
-        *tell_scope_overruled(trace, stated_scope),
+        *tell_scope_overruled(trace, reading.scope),
         *tell_settings_used(settings),
     ]
     n_readings = sum(len(series) for series in trace.series)

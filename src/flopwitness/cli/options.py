@@ -1,12 +1,14 @@
 """Options that several verbs share, and how their text becomes values."""
 
 import datetime as dt
+import functools
 import math
 import re
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
@@ -17,30 +19,38 @@ from flopwitness.foundation.errors import InputError
 from flopwitness.foundation.units import parse_flop
 from flopwitness.measure.samples import Scope
 from flopwitness.measure.sources.formats import FORMATS
+from flopwitness.measure.sources.source import ColumnMap, ReadOptions
 
 __all__ = [
     "TABLE_FORMAT",
     "FiniteRange",
     "WholeRange",
     "choose_rules",
+    "columns_option",
     "format_option",
     "json_option",
     "known_formats",
     "on_option",
+    "option_columns",
     "option_count",
     "option_date",
     "option_precisions",
     "option_safety",
+    "option_zone",
     "paths_argument",
+    "period_option",
+    "reading_options",
     "rule_option",
     "scope_option",
     "today",
+    "zone_option",
 ]
 
 
 TABLE_FORMAT: Final = "run-table"
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?")
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,18}")
+_NO_CHANNEL: Final = {"time", "device"}
 _FACTOR: Final = re.compile(
     r"(?:[0-9]{1,20}\.?[0-9]{0,20}|\.[0-9]{1,20})(?:[eE]-?[0-9])?|[0-9]{1,9}/[0-9]{1,9}"
 )
@@ -142,6 +152,46 @@ def option_safety(_: click.Context, __: click.Parameter, text: str) -> Fraction:
     return value
 
 
+def option_zone(_: click.Context, __: click.Parameter, text: str | None) -> ZoneInfo | None:
+    """A time zone of the tz database; None where the option is absent.
+
+    Raises:
+        InputError: Not such a zone.
+    """
+    if text is None:
+        return None
+    try:
+        return ZoneInfo(text)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise InputError(
+            "no such time zone",
+            where="--timezone",
+            expected="a name of the tz database, such as Europe/Berlin or UTC",
+            found=repr(text[:80]),
+        ) from None
+
+
+def option_columns(_: click.Context, __: click.Parameter, text: str | None) -> ColumnMap | None:
+    """A map of a plain table's columns; None where the option is absent.
+
+    Raises:
+        InputError: Not of the form NAME=COLUMN,..., or without a channel.
+    """
+    if text is None:
+        return None
+    pairs = [part.partition("=") for part in text.split(",")]
+    named = {name.strip(): column.strip() for name, equals, column in pairs if equals}
+    if len(named) < len(pairs) or not all(named) or not all(named.values()) or not named.keys() - _NO_CHANNEL:
+        raise InputError(
+            "no map of columns",
+            where="--columns",
+            expected="time=COLUMN,power_w=COLUMN,... with at least one channel, each name once",
+            found=repr(text[:80]),
+        )
+    channels = tuple((column, name) for name, column in named.items() if name not in _NO_CHANNEL)
+    return ColumnMap(time=named.get("time", ""), device=named.get("device", ""), channels=channels)
+
+
 paths_argument = click.argument("logs", nargs=-1, required=True, type=click.Path(path_type=Path))
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON for programs; FLOP as decimal strings."
@@ -168,6 +218,47 @@ scope_option = click.option(
     type=click.Choice([str(scope) for scope in Scope]),
     help="What the power readings cover, where the log does not say.",
 )
+zone_option = click.option(
+    "--timezone",
+    "zone",
+    callback=option_zone,
+    metavar="ZONE",
+    help="The time zone of times that stand without one, such as Europe/Berlin. [UTC, and told]",
+)
+period_option = click.option(
+    "--period",
+    "period_s",
+    type=FiniteRange(min=0.001, max=86_400),
+    metavar="SECONDS",
+    help="The time from reading to reading, for logs that hold no times. [the tool's usual one, and told]",
+)
+columns_option = click.option(
+    "--columns",
+    callback=option_columns,
+    metavar="MAP",
+    help="How to read a plain table: time=COLUMN,power_w=COLUMN,device=COLUMN,... (channels with units).",
+)
+
+
+def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """All options that say how logs are to be read; the verb takes them together as `reading`."""
+
+    @functools.wraps(command)
+    def with_reading(*args: Any, **options: Any) -> Any:  # noqa: ANN401 (whatever the verb takes)
+        scope = options.pop("scope")
+        reading = ReadOptions(
+            scope=None if scope is None else Scope(scope),
+            zone=options.pop("zone"),
+            period_s=options.pop("period_s"),
+            columns=options.pop("columns"),
+        )
+        return command(*args, reading=reading, **options)
+
+    for option in (columns_option, period_option, zone_option, scope_option):
+        with_reading = option(with_reading)
+    return with_reading
+
+
 rule_option = click.option(
     "--rule",
     "rule_ids",

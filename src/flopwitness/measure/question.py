@@ -21,6 +21,7 @@ class Question:
         workload: What is stated of the workload.
         safety: The factor s of the energy bound.
         level: Nominal level of the interval.
+        idle_w: What each device draws at least while it is on [W]; 0 where nobody vouches for it.
         declared_chips: The chips that the log itself declares; the bound covers them too.
     """
 
@@ -30,4 +31,5 @@ class Question:
     workload: Workload = Workload.ANY
     safety: Fraction = SAFETY_DEFAULT
     level: float = 0.9
+    idle_w: float = 0.0
     declared_chips: tuple[Chip, ...] = ()

@@ -17,7 +17,9 @@ def measure_energy(frame: Frame) -> RunEnergy | None:
         return None
     n_expected, limit_w = frame.n_expected, frame.limit_w
     devices = tuple(
-        integrate_power(believe_conversion(item), window=frame.in_run, limit_w=limit_w)
+        integrate_power(
+            believe_conversion(item), window=frame.in_run, limit_w=limit_w, floor_w=frame.question.idle_w
+        )
         for item in frame.series
     )
     n_absent = max(0, n_expected - len(devices))

@@ -161,6 +161,16 @@ class Device:
     driver: str = ""
     is_shared: bool = False
 
+    def joined(self, later: "Device") -> "Device":
+        """What this record and a later one say together: the first word of each counts."""
+        return Device(
+            name=self.name,
+            chip_name=self.chip_name or later.chip_name,
+            host=self.host or later.host,
+            driver=self.driver or later.driver,
+            is_shared=self.is_shared or later.is_shared,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:

@@ -15,7 +15,8 @@ from typing import Final
 
 from flopwitness.foundation.digest import Digest, Digester
 from flopwitness.foundation.errors import DecodeError, InputError
-from flopwitness.measure.samples import Channel, Declaration, Device, Provenance, Scope, Trace
+from flopwitness.measure.devices import declare_devices, merge_devices
+from flopwitness.measure.samples import Channel, Declaration, Provenance, Scope, Trace
 from flopwitness.measure.sources.containers import Member, natural_key, open_members
 from flopwitness.measure.sources.format import Format
 from flopwitness.measure.sources.mllog import MARKER
@@ -129,7 +130,7 @@ def read_evidence(
         raise InputError("no such format", expected=_known_names(), found=repr(format))
     options = options or ReadOptions()
     parts = [part for path in paths for part in _read_path(path, format_name=format, options=options)]
-    return merge_traces(_with_unique_devices(parts))
+    return declare_devices(merge_traces(_with_unique_devices(parts)))
 
 
 def merge_traces(traces: Iterable[Trace]) -> Trace:
@@ -152,24 +153,9 @@ def merge_traces(traces: Iterable[Trace]) -> Trace:
         skipped=skips.first,
         n_skipped=skips.count,
         provenance=tuple(provenance for trace in traces for provenance in trace.provenance),
-        devices=_merge_devices(traces),
+        devices=merge_devices(device for trace in traces for device in trace.devices),
         findings=tuple(finding for trace in traces for finding in trace.findings),
     )
-
-
-def _merge_devices(traces: Iterable[Trace]) -> tuple[Device, ...]:
-    """What all traces say of their devices, each name once; the first word of each counts."""
-    merged: dict[str, Device] = {}
-    for device in (device for trace in traces for device in trace.devices):
-        known = merged.get(device.name, device)
-        merged[device.name] = Device(
-            name=device.name,
-            chip_name=known.chip_name or device.chip_name,
-            host=known.host or device.host,
-            driver=known.driver or device.driver,
-            is_shared=known.is_shared or device.is_shared,
-        )
-    return tuple(merged.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -125,14 +125,7 @@ class Recording:
 
     def describe(self, device: Device) -> None:
         """Keep what the file says of a device; later words add to earlier ones, and never overwrite them."""
-        known = self._devices.get(device.name, device)
-        self._devices[device.name] = Device(
-            name=device.name,
-            chip_name=known.chip_name or device.chip_name,
-            host=known.host or device.host,
-            driver=known.driver or device.driver,
-            is_shared=known.is_shared or device.is_shared,
-        )
+        self._devices[device.name] = self._devices.get(device.name, device).joined(device)
 
     def mark(self, name: str, time: int, *, line: int) -> None:
         """An event that the file names; UTC recordings only."""

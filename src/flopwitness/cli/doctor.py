@@ -1,0 +1,54 @@
+"""`flopwitness doctor`: what logs hold, and how good each reading in them is."""
+
+import os
+from pathlib import Path
+
+import click
+
+from flopwitness.cli.options import format_option, json_option, paths_argument, reading_options
+from flopwitness.cli.settings import check_settings_place, find_settings_used
+from flopwitness.cli.told import tell_scope_overruled, tell_settings_used
+from flopwitness.foundation.verdict import rank_findings
+from flopwitness.measure.inventory import list_readings
+from flopwitness.measure.quality import assess_reading
+from flopwitness.measure.sources.formats import read_evidence
+from flopwitness.measure.sources.source import ReadOptions
+from flopwitness.present.doctor_json import render_doctor
+from flopwitness.present.doctor_text import render_doctor_text
+from flopwitness.present.safe_text import encode_answer
+
+__all__ = ["command"]
+
+
+@click.command("doctor")
+@paths_argument
+@format_option(tables=False)
+@reading_options
+@json_option
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    logs: tuple[Path, ...],
+    *,
+    format_name: str | None,
+    reading: ReadOptions,
+    as_json: bool,
+) -> int:
+    """Say what LOGS hold: devices, channels, times, gaps, and how good each reading is."""
+    settings = find_settings_used(context, environment=os.environ)
+    check_settings_place(settings, logs, folder=Path.cwd())
+    trace = read_evidence(logs, format=format_name, options=reading)
+    findings = rank_findings(
+        [
+            *assess_reading(trace),
+            *tell_scope_overruled(trace, reading.scope),
+            *tell_settings_used(settings),
+        ]
+    )
+    readings = list_readings(trace)
+    if as_json:
+        click.echo(encode_answer(render_doctor(trace, readings, findings)))
+    else:
+        click.echo(render_doctor_text(trace, readings, findings), nl=False)
+    return 0

@@ -1,0 +1,142 @@
+"""What a recording holds, for a person: one line a channel, with what is doubted about it."""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from flopwitness.foundation.clock import format_utc
+from flopwitness.foundation.units import format_duration
+from flopwitness.foundation.verdict import Finding, Severity
+from flopwitness.measure.inventory import Group, Reading, group_readings
+from flopwitness.measure.samples import Channel, Scope, Trace
+from flopwitness.present.safe_text import join_lines, name_count
+
+__all__ = ["render_doctor_text"]
+
+_WIDTH: Final = 100
+_MOST_NAMES: Final = 3
+_MOST_FILES: Final = 6
+_SCALES: Final = {
+    Channel.ENERGY_COUNTER_J: (1e3, "kJ"),
+    Channel.MEMORY_USED_BYTE: (2**30, "GiB"),
+    Channel.CLOCK_HZ: (1e6, "MHz"),
+    Channel.MEMORY_CLOCK_HZ: (1e6, "MHz"),
+    Channel.TEMPERATURE_C: (1.0, "degrees C"),
+    Channel.PERFORMANCE_STATE: (1.0, ""),
+    Channel.CPU_CORES_ON: (1.0, "cores"),
+}
+_SUFFIXES: Final = {"_w": "W", "_pct": "%", "_byte": "byte", "_byte_per_s": "byte/s", "_j": "J"}
+
+
+def render_doctor_text(trace: Trace, readings: Sequence[Reading], findings: Sequence[Finding]) -> str:
+    """The whole answer of `doctor` for logs, ready to print.
+
+    Args:
+        trace: The recording.
+        readings: Its channels (`list_readings`).
+        findings: What is odd about it, worst first.
+    """
+    lines = [*_file_lines(trace), *_time_lines(readings), *_device_lines(trace)]
+    for group in group_readings(readings):
+        lines += _group_lines(group)
+    if not readings:
+        lines.append("  no readings")
+    lines += _run_lines(trace)
+    if findings:
+        lines.append("findings")
+        width = max(len(finding.code) for finding in findings) + 2
+        for finding in findings:
+            text = ("contradiction: " if finding.severity is Severity.CONTRADICTION else "") + finding.message
+            lines += _wrapped(text, head=f"    {finding.code:<{width}}")
+    return join_lines(lines)
+
+
+def _file_lines(trace: Trace) -> Iterator[str]:
+    for part in trace.provenance[:_MOST_FILES]:
+        yield f"{part.path}: {part.format}, {part.size_bytes:,} bytes"
+    rest = len(trace.provenance) - _MOST_FILES
+    if rest > 0:
+        yield f"and {name_count(rest, 'more file')}"
+
+
+def _time_lines(readings: Sequence[Reading]) -> Iterator[str]:
+    dated = [reading for reading in readings if reading.start_utc_ns is not None]
+    longest_s = max((reading.duration_s for reading in readings), default=0.0)
+    if dated:
+        start_ns = min(reading.start_utc_ns or 0 for reading in dated)
+        try:
+            yield f"  from       {format_utc(start_ns)}, {format_duration(longest_s)}"
+        except ValueError:
+            yield f"  from       a time that is on no calendar, {format_duration(longest_s)}"
+    elif readings:
+        yield f"  length     {format_duration(longest_s)}, no date"
+
+
+def _device_lines(trace: Trace) -> Iterator[str]:
+    chips: dict[str, list[str]] = {}
+    for device in trace.devices:
+        chips.setdefault(device.chip_name or "name not recorded", []).append(device.name)
+    for chip, names in list(chips.items())[:_MOST_NAMES]:
+        shown = ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
+        yield f"  {'devices' if len(names) > 1 else 'device':<10} {len(names)} x {chip} ({shown})"
+
+
+def _group_lines(group: Group) -> list[str]:
+    worst = group.worst
+    name = str(worst.channel)
+    place = str(worst.scope) + (f", {worst.part}" if worst.part else "")
+    n_devices = len(group.readings)
+    many = f" on {n_devices} devices" if n_devices > 1 else ""
+    n_readings = sum(reading.n_readings for reading in group.readings)
+    every = "" if np.isnan(worst.period_s) else f", every {worst.period_s:.3g} s"
+    doubts = f"; {', '.join(worst.doubts)}" if worst.doubts else ""
+    text = f"{worst.grade}: {name_count(n_readings, 'reading')}{many}{every}{_range(group)} ({place}){doubts}"
+    return _wrapped(text, head=f"  {name:<26}")
+
+
+def _range(group: Group) -> str:
+    known = [reading for reading in group.readings if not np.isnan(reading.low)]
+    if not known:
+        return ""
+    channel = known[0].channel
+    unit = next((word for suffix, word in _SUFFIXES.items() if channel.endswith(suffix)), "")
+    scale, unit = _SCALES.get(channel, (1.0, unit))
+    low = min(reading.low for reading in known) / scale
+    high = max(reading.high for reading in known) / scale
+    return f", {low:,.4g} to {high:,.4g} {unit}".rstrip()
+
+
+def _run_lines(trace: Trace) -> Iterator[str]:
+    for window in trace.windows[:_MOST_NAMES]:
+        length_s = 0.0 if window.stop_utc_ns is None else (window.stop_utc_ns - window.start_utc_ns) / 1e9
+        end = "no stop" if window.stop_utc_ns is None else format_duration(max(0.0, length_s))
+        yield f"  run marked {end}{f', {window.status}' if window.status else ''}"
+    yield from _verdict_lines(trace)
+
+
+def _verdict_lines(trace: Trace) -> Iterator[str]:
+    """What the recording can serve for."""
+    scopes = {
+        item.scope
+        for item in trace.series
+        if item.channel in (Channel.POWER_W, Channel.POWER_AVERAGE_W, Channel.ENERGY_COUNTER_J)
+    }
+    is_metered = bool(scopes - {Scope.SWITCH, Scope.CPU, Scope.DRAM, Scope.PLATFORM, Scope.INSTANCE})
+    yield (
+        "  serves for an estimate from energy"
+        if is_metered
+        else "  serves for an estimate from time alone: no accelerator's power or energy is recorded"
+    )
+
+
+def _wrapped(text: str, *, head: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        width=_WIDTH,
+        initial_indent=head,
+        subsequent_indent=" " * len(head),
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [head]

@@ -11,6 +11,7 @@ from flopwitness.foundation.units import format_duration, scale_count
 from flopwitness.foundation.verdict import Finding, Severity, rank_findings
 from flopwitness.measure import quality
 from flopwitness.measure.answer import Estimate, Measurement, RunEnergy
+from flopwitness.measure.averaging import assess_averaging
 from flopwitness.measure.bounds import UpperBound, bound_from_above
 from flopwitness.measure.capacity import device_limit_w, total_limit_w
 from flopwitness.measure.conversion import assess_conversion
@@ -156,6 +157,7 @@ def _assess_energy(frame: Frame, energy: RunEnergy) -> list[Finding]:
         quality.assess_scope(scope),
         *quality.assess_gaps(energy.devices),
         *assess_times(energy.devices),
+        *assess_averaging(frame.series, frame.duration_s),
         *quality.assess_limits(frame.series, energy.devices, limit_w=_meter_limit_w(frame)),
         *quality.assess_switches(switches, frame.window, frame.duration_s or 0.0),
         *quality.assess_declaration(declared, n_devices=n_devices, scope=scope),

@@ -25,6 +25,14 @@ _VERBS: Final[dict[str, tuple[str, str]]] = {
         "FLOP, interval, upper bound and rules from logs or a table of runs.",
     ),
     "import": ("flopwitness.cli.importing", "Read a log of any known format into one trace file."),
+    "sessions": (
+        "flopwitness.cli.sessions",
+        "When workloads started and stopped, and totals that no cut changes.",
+    ),
+    "collect": (
+        "flopwitness.cli.collecting",
+        "Readings as they come, or a log played again, into one trace file.",
+    ),
     "doctor": ("flopwitness.cli.doctor", "What logs hold, and how good each reading in them is."),
     "rules": ("flopwitness.cli.rules", "The compute rules: list, show, assess."),
     "demo": ("flopwitness.cli.demo", "The estimate on a small made-up trace, start to end."),

@@ -39,7 +39,7 @@ def assess_averaging(series: Sequence[Series], duration_s: float | None) -> list
             severity=Severity.WARNING,
             message=(
                 f"{plural(len(late), 'device')}, {late[0].device} for example: a reading is, or may be, a "
-                f"mean over {longest_s:g} s, and the run takes {format_duration(duration_s)}; its energy comes "
+                f"mean over {longest_s:g} s, and the run takes {format_duration(duration_s)}; energy comes "
                 "late, so the run is taken as longer by that time, as far as readings go"
             ),
             where=late[0].device,

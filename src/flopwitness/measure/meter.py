@@ -25,6 +25,7 @@ from flopwitness.measure.reference import ReferenceTable
 from flopwitness.measure.run_energy import is_measured, measure_energy
 from flopwitness.measure.samples import Scope, Trace
 from flopwitness.measure.timing import assess_times
+from flopwitness.measure.usage import assess_waits
 
 __all__ = ["measure_trace", "settle_estimate"]
 
@@ -158,6 +159,7 @@ def _assess_energy(frame: Frame, energy: RunEnergy) -> list[Finding]:
         *quality.assess_gaps(energy.devices),
         *assess_times(energy.devices),
         *assess_averaging(frame.series, frame.duration_s),
+        *assess_waits(frame.trace, frame.series, idle_w=frame.question.idle_w or None),
         *quality.assess_limits(frame.series, energy.devices, limit_w=_meter_limit_w(frame)),
         *quality.assess_switches(switches, frame.window, frame.duration_s or 0.0),
         *quality.assess_declaration(declared, n_devices=n_devices, scope=scope),

@@ -1,0 +1,168 @@
+"""`flopwitness collect`: readings as they come into one trace file; today from a log that is played again."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from flopwitness.cli.options import FiniteRange, format_option, json_option, reading_options
+from flopwitness.cli.outputs import check_outputs
+from flopwitness.cli.session_options import session_options
+from flopwitness.cli.settings import check_settings_place, find_settings_used
+from flopwitness.foundation.errors import InputError
+from flopwitness.foundation.files import write_whole
+from flopwitness.foundation.units import NANOSECOND_PER_SECOND
+from flopwitness.measure import replay, sessions
+from flopwitness.measure.samples import Channel, Trace
+from flopwitness.measure.session_watch import SessionWatch
+from flopwitness.measure.sources.formats import read_evidence
+from flopwitness.measure.sources.source import ReadOptions
+from flopwitness.measure.trace_file import encode_trace
+from flopwitness.present.safe_text import encode_answer, join_lines, name_count
+from flopwitness.present.sessions_text import describe_instant
+
+__all__ = ["command"]
+
+_LONGEST_NAP_S: Final = 0.5  # an interrupt is answered within it
+
+
+@click.command("collect")
+@click.option(
+    "--replay",
+    "logs",
+    multiple=True,
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="LOG",
+    help="A log that is played again in place of live sensors; may be repeated.",
+)
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The trace file to write (Parquet), when the log ends or an interrupt comes.",
+)
+@click.option(
+    "--speed",
+    type=FiniteRange(0, 1e9),
+    default=1.0,
+    show_default=True,
+    help="How many times faster than it was recorded; 0 for as fast as can be.",
+)
+@session_options
+@format_option(tables=False)
+@reading_options
+@json_option
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    logs: tuple[Path, ...],
+    *,
+    out: Path,
+    speed: float,
+    rule: sessions.SessionRule,
+    format_name: str | None,
+    reading: ReadOptions,
+    as_json: bool,
+) -> int:
+    """Collect readings into a trace file, and tell sessions as they start and stop.
+
+    An interrupt ends the collecting; what was read until then is kept.
+    """
+    settings = find_settings_used(context, environment=os.environ)
+    check_settings_place(settings, logs, folder=Path.cwd())
+    check_outputs({"--out": out}, logs)
+    played = read_evidence(logs, format=format_name, options=reading)
+    if not any(len(series) for series in played.series):
+        raise InputError("no reading to play", where=str(logs[0]), expected="a log with readings")
+    sleep = (context.find_root().obj or {}).get("sleep", time.sleep)
+    collector = replay.Collector(played)
+    watch = _Watch(played, rule, say=None if as_json else _say)
+    is_interrupted = False
+    try:
+        for poll in _paced(played, speed, sleep):
+            collector.add(poll)
+            watch.see(poll)
+        watch.end()
+    except KeyboardInterrupt:
+        is_interrupted = True
+    data = encode_trace(collector.trace())
+    write_whole(out, data)
+    n_series = len(collector.trace().series)
+    if as_json:
+        click.echo(encode_answer(_record(out, data, collector, n_series, watch)))
+    else:
+        read = name_count(collector.n_readings, "reading")
+        _say(f"{out}: {read} in {n_series} series, {name_count(watch.n_started, 'session')}")
+    if is_interrupted:
+        raise KeyboardInterrupt
+    return 0
+
+
+def _paced(trace: Trace, speed: float, sleep: Callable[[float], object]) -> Iterator[replay.Poll]:
+    """The polls of a trace, each after the time that lay before it."""
+    for poll in replay.play(trace):
+        wait_s = poll.wait_ns / NANOSECOND_PER_SECOND / speed if speed else 0.0
+        while wait_s > 0:
+            nap_s = min(wait_s, _LONGEST_NAP_S)
+            sleep(nap_s)
+            wait_s -= nap_s
+        yield poll
+
+
+class _Watch:
+    """The session rule over what is polled, device by device."""
+
+    def __init__(
+        self, trace: Trace, rule: sessions.SessionRule, *, say: Callable[[str], None] | None
+    ) -> None:
+        self._say, self._trace = say, trace
+        self._watches = {
+            place: SessionWatch(rule=rule)
+            for place, series in enumerate(trace.series)
+            if series.channel is Channel.UTILISATION_PCT and not series.part
+        }
+        self.n_started = 0
+
+    def see(self, poll: replay.Poll) -> None:
+        """Show one poll's utilisation to the rule."""
+        for reading in poll.values:
+            watch = self._watches.get(reading.place)
+            if watch is not None:
+                self._tell(reading.place, watch.see(poll.utc_ns, reading.value))
+
+    def end(self) -> None:
+        """Tell what the last readings began or ended."""
+        for place, watch in self._watches.items():
+            self._tell(place, watch.end())
+
+    def _tell(self, place: int, events: Iterator[sessions.Event]) -> None:
+        series = self._trace.series[place]
+        for event in events:
+            is_start = isinstance(event, sessions.Started)
+            self.n_started += is_start
+            if self._say is not None:
+                word = "started" if is_start else "stopped"
+                self._say(f"{describe_instant(event.utc_ns, series.timing)}  {series.device}: {word}")
+
+
+def _say(line: str) -> None:
+    click.echo(join_lines([line]), nl=False)
+
+
+def _record(
+    out: Path, data: bytes, collector: replay.Collector, n_series: int, watch: _Watch
+) -> dict[str, Any]:
+    return {
+        "spec": "flopwitness/collect/v1",
+        "out": str(out),
+        "size_bytes": len(data),
+        "n_series": n_series,
+        "n_readings": collector.n_readings,
+        "n_sessions": watch.n_started,
+    }

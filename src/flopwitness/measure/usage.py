@@ -1,0 +1,222 @@
+"""When each device of a recording was in use, and what it drew: sessions, and totals that none of them cuts.
+
+Long recordings are looked at piece by piece, so that a year of readings needs no more memory than they take.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flopwitness.foundation.units import NANOSECOND_PER_SECOND, format_duration
+from flopwitness.foundation.verdict import Finding, Severity
+from flopwitness.measure.baseline import assess_idle, find_idle, pool_baselines
+from flopwitness.measure.paired import longest_step_s
+from flopwitness.measure.power_choice import choose_power
+from flopwitness.measure.samples import Channel, Series, Timing, Trace
+from flopwitness.measure.sessions import Session, SessionRule, find_sessions, session_energy
+from flopwitness.measure.totals import LedgerState, MeterKey, Totals, extend
+from flopwitness.measure.waiting import find_waiting
+from flopwitness.measure.wording import plural
+
+__all__ = ["DeviceUse", "assess_use", "assess_waits"]
+
+_POWER: Final = (Channel.POWER_W, Channel.POWER_AVERAGE_W)
+_PIECE: Final = 1 << 21  # readings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceUse:
+    """One device's sessions and totals.
+
+    Attributes:
+        device: The device's name.
+        timing: What its times are worth.
+        sessions: The stretches in which utilisation says that it was in use.
+        energies_j: The energy above idle of each session [J]; None where power or idle power is not known.
+        totals: What the ledger adds up, sessions or not; None where no power was recorded.
+        power: The power series behind it; None likewise.
+        idle_w: The idle power that was seen, or the user's [W]; None where neither is known.
+    """
+
+    device: str
+    timing: Timing
+    sessions: tuple[Session, ...]
+    energies_j: tuple[float | None, ...]
+    totals: Totals | None
+    power: Series | None
+    idle_w: float | None
+
+    @property
+    def share_in_sessions(self) -> float | None:
+        """The energy above idle of all sessions over the ledger's; None where either is not known."""
+        if self.totals is None or self.idle_w is None or not self.totals.net_energy_j > 0:
+            return None
+        return sum(energy_j or 0.0 for energy_j in self.energies_j) / self.totals.net_energy_j
+
+
+def assess_use(
+    trace: Trace, rule: SessionRule, findings: list[Finding], *, idle_w: float | None = None
+) -> tuple[DeviceUse, ...]:
+    """Sessions and totals of every device whose utilisation was recorded.
+
+    Args:
+        trace: The recording.
+        rule: When a session begins and ends.
+        findings: Takes what is odd: no utilisation, no idle seen, full utilisation at near-idle power.
+        idle_w: What each device draws idle [W], where the user says so; else what the recording shows.
+    """
+    utilisation = [
+        series
+        for series in trace.series
+        if series.channel is Channel.UTILISATION_PCT and not series.part and np.isfinite(series.value).any()
+    ]
+    if not utilisation:
+        findings.append(
+            Finding(
+                code="utilisation-unrecorded",
+                severity=Severity.WARNING,
+                message="no utilisation was recorded: when devices were in use cannot be told",
+            )
+        )
+    power = {item.device: item for item in choose_power(trace, findings).series if item.channel in _POWER}
+    uses = tuple(_use(item, power.get(item.device), rule, idle_w) for item in utilisation)
+    _tell_alone(uses, findings)
+    findings += assess_waits(trace, tuple(power.values()), idle_w=idle_w)
+    return uses
+
+
+def assess_waits(trace: Trace, power: Sequence[Series], *, idle_w: float | None = None) -> list[Finding]:
+    """One finding where devices show full utilisation at near-idle power: waiting, which is no work.
+
+    Args:
+        trace: The recording, for the devices' utilisation.
+        power: The power series in use.
+        idle_w: What each device draws idle [W]; None takes what the recording shows, device by device.
+    """
+    utilisation = {
+        series.device: series
+        for series in trace.series
+        if series.channel is Channel.UTILISATION_PCT and not series.part
+    }
+    waits = [
+        (item.device, _waiting_s(item, utilisation[item.device], idle_w))
+        for item in power
+        if item.device in utilisation and item.channel in _POWER
+    ]
+    waits = [(device, waiting_s) for device, waiting_s in waits if waiting_s > 0]
+    if not waits:
+        return []
+    device, longest_s = max(waits, key=lambda item: item[1])
+    return [
+        Finding(
+            code="busy-at-idle-power",
+            severity=Severity.WARNING,
+            message=(
+                f"{plural(len(waits), 'device')} report full utilisation at near-idle power, {device} for "
+                f"{format_duration(longest_s)}: it waited, in a collective perhaps, and that time is no work"
+            ),
+            where=device,
+            found=format_duration(longest_s),
+            count=len(waits),
+        )
+    ]
+
+
+def _waiting_s(power: Series, utilisation: Series, stated_w: float | None) -> float:
+    idle_w = stated_w if stated_w is not None else _seen_idle_w(power, utilisation)
+    if idle_w is None:
+        return 0.0
+    pieces = _pieces(power, utilisation)
+    return sum(find_waiting(watts, share, idle_w=idle_w).waiting_s for watts, share in pieces)
+
+
+def _seen_idle_w(power: Series, utilisation: Series) -> float | None:
+    """What the recording shows of the device's idle power [W]; None where it was never idle for long."""
+    found = (find_idle(watts, share) for watts, share in _pieces(power, utilisation))
+    pooled = pool_baselines([baseline for baseline in found if baseline is not None])
+    return None if pooled is None else pooled.idle_w
+
+
+def _pieces(power: Series, utilisation: Series) -> Iterator[tuple[Series, Series]]:
+    """The readings in pieces, each with the utilisation of its time."""
+    if len(power) <= _PIECE:
+        yield power, utilisation
+        return
+    for start in range(0, len(power), _PIECE):
+        piece = _cut(power, slice(start, start + _PIECE))
+        begin_ns, end_ns = int(piece.utc_ns.min()), int(piece.utc_ns.max())
+        yield piece, _cut(utilisation, (utilisation.utc_ns >= begin_ns) & (utilisation.utc_ns <= end_ns))
+
+
+def _cut(series: Series, chosen: slice | NDArray[np.bool_]) -> Series:
+    return replace(
+        series,
+        utc_ns=series.utc_ns[chosen],
+        value=series.value[chosen],
+        monotonic_ns=None if series.monotonic_ns is None else series.monotonic_ns[chosen],
+    )
+
+
+def _use(utilisation: Series, power: Series | None, rule: SessionRule, stated_w: float | None) -> DeviceUse:
+    sessions = find_sessions(utilisation, rule)
+    if power is None:
+        return DeviceUse(
+            device=utilisation.device,
+            timing=utilisation.timing,
+            sessions=sessions,
+            energies_j=(None,) * len(sessions),
+            totals=None,
+            power=None,
+            idle_w=stated_w,
+        )
+    idle_w = stated_w if stated_w is not None else _seen_idle_w(power, utilisation)
+    return DeviceUse(
+        device=utilisation.device,
+        timing=power.timing,
+        sessions=sessions,
+        energies_j=tuple(_session_j(power, session, idle_w) for session in sessions),
+        totals=_total(power, utilisation, idle_w),
+        power=power,
+        idle_w=idle_w,
+    )
+
+
+def _total(power: Series, utilisation: Series, idle_w: float | None) -> Totals:
+    key = MeterKey(power.device, power.channel, power.scope, power.part)
+    time_s = (np.sort(power.utc_ns) - power.utc_ns.min()) / NANOSECOND_PER_SECOND
+    state, step_s = LedgerState(), longest_step_s(time_s)
+    for watts, share in _pieces(power, utilisation):
+        state = extend(state, watts, share, idle_w=idle_w, longest_step_s=step_s)
+    return state.meters[key].totals
+
+
+def _session_j(power: Series, session: Session, idle_w: float | None) -> float | None:
+    return None if idle_w is None else session_energy(power, session, idle_w)
+
+
+def _tell_alone(uses: Sequence[DeviceUse], findings: list[Finding]) -> None:
+    """What is told once for all devices: no idle seen, and sessions that miss much of the energy."""
+    unseen = [use for use in uses if use.power is not None and use.idle_w is None]
+    if unseen:
+        first = assess_idle(unseen[0].device, None)
+        if first is not None:
+            findings.append(first)
+    short = [use for use in uses if (use.share_in_sessions or 1.0) < 0.95]  # noqa: PLR2004 (a twentieth)
+    if short:
+        worst = min(short, key=lambda use: use.share_in_sessions or 0.0)
+        findings.append(
+            Finding(
+                code="sessions-short",
+                severity=Severity.WARNING,
+                message=(
+                    f"the sessions of {plural(len(short), 'device')} hold less than 95 % of the energy above "
+                    f"idle, {100 * (worst.share_in_sessions or 0.0):.0f} % on {worst.device}: work in short "
+                    "pieces escapes the rule. The ledger's totals count all of it"
+                ),
+                where=worst.device,
+                count=len(short),
+            )
+        )

@@ -1,0 +1,91 @@
+"""Sessions and totals for a person: when devices were in use, and what no session can cut."""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from flopwitness.foundation.clock import format_utc
+from flopwitness.foundation.units import NANOSECOND_PER_SECOND, format_duration, format_energy
+from flopwitness.foundation.verdict import Finding
+from flopwitness.measure.samples import Timing
+from flopwitness.measure.sessions import Session, SessionRule
+from flopwitness.measure.usage import DeviceUse
+from flopwitness.present.safe_text import join_lines, name_count
+
+__all__ = ["describe_instant", "render_sessions_text"]
+
+_WIDTH: Final = 100
+_MOST_SHOWN: Final = 20
+
+
+def render_sessions_text(uses: Sequence[DeviceUse], rule: SessionRule, findings: Sequence[Finding]) -> str:
+    """The whole answer of `sessions`, ready to print.
+
+    Args:
+        uses: One for each device.
+        rule: The rule that the sessions follow.
+        findings: What is odd, worst first.
+    """
+    lines = [_rule_line(rule)]
+    for use in uses:
+        lines += _device_lines(use)
+    if findings:
+        lines.append("findings")
+        width = max(len(finding.code) for finding in findings) + 2
+        for finding in findings:
+            head = f"    {finding.code:<{width}}"
+            lines += textwrap.wrap(
+                finding.message, _WIDTH, initial_indent=head, subsequent_indent=" " * len(head)
+            )
+    return join_lines(lines)
+
+
+def _rule_line(rule: SessionRule) -> str:
+    starts = f"above {rule.start_above_pct:g} % at {name_count(rule.start_polls, 'poll')}"
+    stops = f"below {rule.stop_below_pct:g} % at {rule.stop_polls}"
+    return f"sessions start {starts}, stop {stops}, polled every {rule.poll_s:g} s"
+
+
+def describe_instant(utc_ns: int, timing: Timing) -> str:
+    """A time of a recording for a person: a date where it has one, else the time since its start."""
+    if timing is not Timing.DATED:
+        return f"+{format_duration(utc_ns / NANOSECOND_PER_SECOND)}"
+    try:
+        return format_utc(utc_ns)[:19].replace("T", " ")
+    except ValueError:
+        return "a time that is on no calendar"
+
+
+def _device_lines(use: DeviceUse) -> Iterator[str]:
+    yield f"{use.device}: {name_count(len(use.sessions), 'session')}"
+    pairs = list(zip(use.sessions, use.energies_j, strict=True))
+    for session, energy_j in pairs[:_MOST_SHOWN]:
+        yield _session_line(session, energy_j, use.timing)
+    if len(pairs) > _MOST_SHOWN:
+        yield f"  and {len(pairs) - _MOST_SHOWN:,} more (--json lists them all)"
+    yield from _total_lines(use)
+
+
+def _session_line(session: Session, energy_j: float | None, timing: Timing) -> str:
+    length_s = (session.stop_utc_ns - session.start_utc_ns) / NANOSECOND_PER_SECOND
+    energy = "" if energy_j is None else f", {format_energy(energy_j)} above idle"
+    still = ", not ended" if session.is_open else ""
+    return f"  {describe_instant(session.start_utc_ns, timing)}  {format_duration(length_s)}{energy}{still}"
+
+
+def _total_lines(use: DeviceUse) -> Iterator[str]:
+    totals = use.totals
+    if totals is None:
+        yield "  ledger     no power was recorded"
+        return
+    yield f"  ledger     {format_energy(totals.energy_j)} in {format_duration(totals.covered_s)}"
+    if totals.gap_s:
+        yield f"  gaps       {format_duration(totals.gap_s)} without readings, not in these figures"
+    if use.idle_w is None:
+        yield f"  busy       {format_duration(totals.used_s)} by utilisation; idle power not known"
+        return
+    yield f"  above idle {format_energy(totals.net_energy_j)} over {use.idle_w:.4g} W idle"
+    working = "" if totals.working_net_w is None else f", P* {totals.working_net_w:.4g} W above idle"
+    yield f"  busy       {format_duration(totals.busy_s)} by power{working}"
+    if use.share_in_sessions is not None:
+        yield f"  sessions   hold {100 * use.share_in_sessions:.1f} % of the energy above idle"

@@ -106,7 +106,7 @@ def frame_run(trace: Trace, question: Question, findings: list[Finding]) -> Fram
         window=window,
         in_run=window or readings,
         span=span,
-        counters=choice.counters,
+        counters={item.device: item for item in join_recordings(tuple(choice.counters.values()), [])},
         duration_s=length_s(window) or length_s(readings) or recorded_s,
         recorded_s=recorded_s,
         count=count,

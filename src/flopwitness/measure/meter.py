@@ -43,7 +43,7 @@ def measure_trace(trace: Trace, question: Question, *, table: ReferenceTable) ->
     """
     findings = quality.assess_reading(trace)
     frame = frame_run(trace, question, findings)
-    energy = measure_energy(frame)
+    energy = measure_energy(frame, findings)
     findings += assess_marks(trace, frame.window, energy.devices if energy is not None else ())
     if energy is not None:
         findings += _assess_energy(frame, energy)

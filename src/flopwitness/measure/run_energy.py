@@ -2,23 +2,34 @@
 
 from collections.abc import Sequence
 
+from flopwitness.foundation.verdict import Finding
 from flopwitness.measure.answer import RunEnergy
 from flopwitness.measure.capacity import covers_limits, device_limit_w, expected_devices, needed_devices
-from flopwitness.measure.conversion import believe_conversion, never_lower
-from flopwitness.measure.energy import Energy, integrate_for_bound, integrate_power
+from flopwitness.measure.device_energy import bound_device_j, measure_device
+from flopwitness.measure.energy import Energy
 from flopwitness.measure.framing import Frame, length_s
 
 __all__ = ["is_measured", "measure_energy"]
 
 
-def measure_energy(frame: Frame) -> RunEnergy | None:
-    """The energy, or None where no power was recorded, or nothing has a length."""
+def measure_energy(frame: Frame, findings: list[Finding]) -> RunEnergy | None:
+    """The energy, or None where no power was recorded, or nothing has a length.
+
+    Args:
+        frame: What the answer is about.
+        findings: Takes what is odd about counters of energy.
+    """
     if not frame.series or not frame.duration_s:
         return None
     n_expected, limit_w = frame.n_expected, frame.limit_w
     devices = tuple(
-        integrate_power(
-            believe_conversion(item), window=frame.in_run, limit_w=limit_w, floor_w=frame.question.idle_w
+        measure_device(
+            item,
+            frame.counters.get(item.device),
+            findings,
+            window=frame.in_run,
+            limit_w=limit_w,
+            floor_w=frame.question.idle_w,
         )
         for item in frame.series
     )
@@ -58,7 +69,7 @@ def _most_recorded(frame: Frame) -> float | None:
     n_expected = expected_devices(frame.trace, frame.series, frame.scope, chips, count)
     limit_w = device_limit_w(chips, count, frame.scope, n_expected)
     highs = [
-        integrate_for_bound(never_lower(item), window=frame.span, limit_w=limit_w).high_j
+        bound_device_j(item, frame.counters.get(item.device), window=frame.span, limit_w=limit_w)
         for item in frame.series
     ]
     return _add_absent(highs, max(0, n_expected - len(highs)), limit_w, length_s(frame.span) or 0.0)

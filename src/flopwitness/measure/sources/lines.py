@@ -11,6 +11,7 @@ from typing import Final
 __all__ = ["LONGEST_LINE_BYTES", "LineBatch", "split_blocks"]
 
 LONGEST_LINE_BYTES: Final = 1 << 20
+_KEPT_BYTES: Final = LONGEST_LINE_BYTES + 2  # one too many, behind which a carriage return may be left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,12 @@ def split_blocks(blocks: Iterable[bytes]) -> Iterator[LineBatch]:
     for block in blocks:
         head, newline, tail = block.rpartition(b"\n")
         if not newline:
-            kept = _cut(kept + tail)
+            kept = (kept + tail)[:_KEPT_BYTES]
             continue
         lines = _split(kept + head)
         yield LineBatch(first, lines)
         first += len(lines)
-        kept = _cut(tail)
+        kept = tail[:_KEPT_BYTES]
     if kept:
         yield LineBatch(first, _split(kept))
 

@@ -20,7 +20,9 @@ class SkipTally:
 
     def add(self, where: str, *, expected: str, found: str) -> None:
         """Count one more."""
-        self.add_all((Skipped(where=where, expected=expected, found=found),), count=1)
+        self._count += 1
+        if not self.is_full:
+            self._first.append(Skipped(where=where, expected=expected, found=found))
 
     def add_all(self, skipped: Iterable[Skipped], *, count: int) -> None:
         """Count `count` more, of which `skipped` are known by place."""
@@ -31,6 +33,11 @@ class SkipTally:
     def first(self) -> tuple[Skipped, ...]:
         """The first 20."""
         return tuple(self._first)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether more of them are counted only."""
+        return len(self._first) >= _KEPT_SKIPS
 
     @property
     def count(self) -> int:

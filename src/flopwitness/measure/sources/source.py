@@ -49,6 +49,11 @@ class ReadOptions:
     period_s: float | None = None
     columns: ColumnMap | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse a period that is none."""
+        if self.period_s is not None and not 0 < self.period_s < float("inf"):
+            raise ValueError(f"not a period: {self.period_s}")
+
 
 @dataclass(slots=True, kw_only=True)
 class Source:
@@ -91,8 +96,10 @@ class Source:
 
     def peek(self, size_bytes: int) -> bytes:
         """How the file begins, without taking it: at least `size_bytes` bytes, or all there are."""
-        blocks, head = iter(self.blocks), b""
-        while len(head) < size_bytes and (block := next(blocks, None)) is not None:
-            head += block
+        blocks, taken, taken_bytes = iter(self.blocks), [], 0
+        while taken_bytes < size_bytes and (block := next(blocks, None)) is not None:
+            taken.append(block)
+            taken_bytes += len(block)
+        head = b"".join(taken)
         self.blocks = chain([head], blocks)
         return head

@@ -29,6 +29,9 @@ MISSING: Final = frozenset(
         b"[n/a]",
         b"na",
         b"nan",
+        b"-nan",
+        b"<na>",
+        b"#n/a",
         b"none",
         b"null",
         b"err!",
@@ -41,6 +44,9 @@ MISSING: Final = frozenset(
         b"[not supported]",
         b"not available",
         b"[not available]",
+        b"[not found]",
+        b"[function not found]",
+        b"[no data]",
         b"requested functionality has been deprecated",
         b"[requested functionality has been deprecated]",
         b"[gpu requires reset]",
@@ -59,6 +65,7 @@ MISSING: Final = frozenset(
 _LONGEST_NUMBER: Final = 64
 _NUMBER: Final = re.compile(rb"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?")
 _MOST_W: Final = 1e9
+_MOST_BYTE_PER_S: Final = 1e16
 _RANGES: Final = {
     Channel.UTILISATION_PCT: (0.0, 100.0),
     Channel.MEMORY_UTILISATION_PCT: (0.0, 100.0),
@@ -74,6 +81,12 @@ _RANGES: Final = {
     Channel.CLOCK_HZ: (0.0, 1e11),
     Channel.MEMORY_CLOCK_HZ: (0.0, 1e11),
     Channel.PERFORMANCE_STATE: (0.0, 15.0),
+    Channel.ENERGY_COUNTER_J: (0.0, 9e15),  # below DCGM's blank for a whole number of mJ
+    Channel.MEMORY_USED_BYTE: (0.0, 1e15),  # below its blank for a whole number of MiB
+    Channel.MEMORY_TRAFFIC_BYTE_PER_S: (0.0, _MOST_BYTE_PER_S),
+    Channel.LINK_TRAFFIC_BYTE_PER_S: (0.0, _MOST_BYTE_PER_S),
+    Channel.HOST_TRAFFIC_BYTE_PER_S: (0.0, _MOST_BYTE_PER_S),
+    Channel.CPU_CORES_ON: (0.0, 1e6),
 }
 _WIDEST: Final = (0.0, 1e30)
 

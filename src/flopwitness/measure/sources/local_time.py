@@ -1,12 +1,15 @@
 """Local times to UTC, where clocks go back and an hour comes twice.
 
 Most tools stamp their logs in local time and do not say which. With the zone known, an hour that comes
-twice is told apart by the order of the readings: after a step back inside it, the second one runs. A log
-that begins inside such an hour and shows no step cannot be told apart; the first is taken, and counted.
+twice is told apart by the order of the readings: after a step back inside it, the second one runs. A step
+of a minute or less is no such sign: clocks are set by so much, and threads write out of turn. A log that
+begins inside such an hour and shows no step cannot be told apart; the first is taken, and counted.
 """
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Final
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -16,9 +19,13 @@ from flopwitness.foundation.units import NANOSECOND_PER_SECOND
 
 __all__ = ["Placed", "place_local_times"]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_HOUR_NS = 3_600 * NANOSECOND_PER_SECOND
-_REACH_NS = 26 * _HOUR_NS  # no zone is further from UTC, and no change of its clocks is larger
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_HOUR_NS: Final = 3_600 * NANOSECOND_PER_SECOND
+_DAY_NS: Final = 24 * _HOUR_NS
+_STRETCH_NS: Final = 512 * _DAY_NS
+_REACH_NS: Final = 26 * _HOUR_NS  # no zone is further from UTC, and no change of its clocks is larger
+_LEAST_BACK_NS: Final = 60 * NANOSECOND_PER_SECOND
+_BLOCK: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,56 +54,94 @@ def place_local_times(local_ns: NDArray[np.int64], zone: ZoneInfo) -> Placed:
     if local_ns.size == 0:
         return Placed(utc_ns=local_ns, n_twice=0, n_never=0)
     changes = _find_changes(zone, int(local_ns.min()) - _REACH_NS, int(local_ns.max()) + _REACH_NS)
-    first, second = _offsets(local_ns, changes, late=False), _offsets(local_ns, changes, late=True)
-    is_twice, is_never = first > second, first < second
-    offset_ns = np.where(is_never, first, second)
-    if is_twice.any():
-        offset_ns = np.where(is_twice & ~_runs_again(local_ns, is_twice), first, offset_ns)
-    return Placed(
-        utc_ns=local_ns - offset_ns,
-        n_twice=int(is_twice.sum()),
-        n_never=int(is_never.sum()),
-    )
+    utc_ns = np.empty_like(local_ns)
+    odd = [np.zeros(0, dtype=np.int64)]
+    for start in range(0, local_ns.size, _BLOCK):
+        block_ns = local_ns[start : start + _BLOCK]
+        last = changes.last_begun(block_ns)
+        utc_ns[start : start + _BLOCK] = block_ns - changes.offset_ns[last]
+        odd.append(start + np.flatnonzero(block_ns < changes.end_local_ns[last]))
+    return _place_odd(local_ns, utc_ns, np.concatenate(odd), changes)
 
 
-def _runs_again(local_ns: NDArray[np.int64], is_twice: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """For each time, whether the clock has stepped back since its doubled hour began."""
-    is_back = np.concatenate([[False], np.diff(local_ns) < 0])
-    index = np.arange(local_ns.size)
-    last_back = np.maximum.accumulate(np.where(is_back & is_twice, index, -1))
-    last_plain = np.maximum.accumulate(np.where(is_twice, -1, index))
-    return np.asarray(last_back > last_plain)
+def _place_odd(
+    local_ns: NDArray[np.int64], utc_ns: NDArray[np.int64], odd: NDArray[np.int64], changes: "_Changes"
+) -> Placed:
+    """The times that come twice, or never, moved from the later offset to the earlier one where that holds.
+
+    Args:
+        local_ns: All times.
+        utc_ns: The same by the later offset; changed in place.
+        odd: Where such times stand, in order.
+        changes: The zone's changes.
+    """
+    last = changes.last_begun(local_ns[odd])
+    longer_ns = changes.offset_ns[last - 1] - changes.offset_ns[last]  # by so much the clock went back
+    is_twice = longer_ns > 0
+    is_earlier = ~is_twice
+    is_earlier[is_twice] = ~_runs_again(local_ns, odd[is_twice])
+    utc_ns[odd[is_earlier]] -= longer_ns[is_earlier]
+    return Placed(utc_ns=utc_ns, n_twice=int(is_twice.sum()), n_never=int((~is_twice).sum()))
+
+
+def _runs_again(local_ns: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """For each place of a time that comes twice, whether the clock has stepped back since its hour began."""
+    before_ns = local_ns[np.maximum(places - 1, 0)]
+    is_back = local_ns[places] - before_ns < -_LEAST_BACK_NS
+    is_begin = np.diff(places, prepend=-2) > 1
+    index = np.arange(places.size)
+    last_back = np.maximum.accumulate(np.where(is_back, index, -1))
+    last_begin = np.maximum.accumulate(np.where(is_begin, index, -1))
+    return np.asarray(last_back >= last_begin)
 
 
 @dataclass(frozen=True, slots=True)
 class _Changes:
-    """From each UTC instant on, an offset [ns]; the first holds from the beginning."""
-
-    start_utc_ns: NDArray[np.int64]
-    offset_ns: NDArray[np.int64]
-
-
-def _offsets(local_ns: NDArray[np.int64], changes: _Changes, *, late: bool) -> NDArray[np.int64]:
-    """The offset that a local time has: of two that fit, the later one where `late`.
+    """The offsets of a zone in order of time [ns]; the first holds from the beginning.
 
     A change at instant `u` from offset `a` to `b` shows as local `u + a` and `u + b`: below the smaller the
     old one holds, from the larger on the new one, and between them both do, or neither.
     """
-    before, after = changes.offset_ns[:-1], changes.offset_ns[1:]
-    edges = changes.start_utc_ns[1:] + (np.minimum(before, after) if late else np.maximum(before, after))
-    return changes.offset_ns[np.searchsorted(edges, local_ns, side="right")]
+
+    offset_ns: NDArray[np.int64]  # shape (n + 1,)
+    begin_local_ns: NDArray[np.int64]  # the smaller of the two, shape (n,)
+    end_local_ns: NDArray[np.int64]  # the larger of the two, shape (n + 1,); of the first, below all times
+
+    def last_begun(self, local_ns: NDArray[np.int64]) -> NDArray[np.intp]:
+        """The last change that has begun at each local time: its place in `offset_ns`."""
+        return np.searchsorted(self.begin_local_ns, local_ns, side="right")
 
 
 def _find_changes(zone: ZoneInfo, start_utc_ns: int, stop_utc_ns: int) -> _Changes:
-    """The offsets of a zone between two instants, found day by day and then to the second."""
-    starts, offsets = [start_utc_ns], [_offset_ns(zone, start_utc_ns)]
-    day_ns = 24 * _HOUR_NS
-    for day in range(start_utc_ns, stop_utc_ns, day_ns):
-        end_ns = min(day + day_ns, stop_utc_ns)
-        if _offset_ns(zone, end_ns) != offsets[-1]:
-            starts.append(_bisect(zone, day, end_ns, offsets[-1]))
-            offsets.append(_offset_ns(zone, end_ns))
-    return _Changes(np.array(starts, dtype=np.int64), np.array(offsets, dtype=np.int64))
+    """The offsets of a zone from one instant to another at least."""
+    first, last = start_utc_ns // _STRETCH_NS, stop_utc_ns // _STRETCH_NS
+    found = [change for stretch in range(first, last + 1) for change in _changes_within(zone, stretch)]
+    change_ns = np.array([instant_ns for instant_ns, _ in found], dtype=np.int64)
+    offset_ns = np.array(
+        [_offset_ns(zone, first * _STRETCH_NS), *(offset_ns for _, offset_ns in found)], dtype=np.int64
+    )
+    ends_ns = change_ns + np.maximum(offset_ns[:-1], offset_ns[1:])
+    return _Changes(
+        offset_ns=offset_ns,
+        begin_local_ns=change_ns + np.minimum(offset_ns[:-1], offset_ns[1:]),
+        end_local_ns=np.concatenate([[np.iinfo(np.int64).min], ends_ns]),
+    )
+
+
+@lru_cache(maxsize=1_024)
+def _changes_within(zone: ZoneInfo, stretch: int) -> tuple[tuple[int, int], ...]:
+    """The changes in one of the stretches into which time is cut, found day by day and then to the second.
+
+    They are kept, because a log of many columns asks for them once a column.
+    """
+    start_ns = stretch * _STRETCH_NS
+    old_ns, changes = _offset_ns(zone, start_ns), []
+    for day_ns in range(start_ns, start_ns + _STRETCH_NS, _DAY_NS):
+        new_ns = _offset_ns(zone, day_ns + _DAY_NS)
+        if new_ns != old_ns:
+            changes.append((_bisect(zone, day_ns, day_ns + _DAY_NS, old_ns), new_ns))
+            old_ns = new_ns
+    return tuple(changes)
 
 
 def _bisect(zone: ZoneInfo, low_ns: int, high_ns: int, old_ns: int) -> int:

@@ -17,6 +17,7 @@ __all__ = ["Grade", "Group", "Reading", "group_readings", "list_readings"]
 
 _GAP_PERIODS: Final = 2.5
 _SHORTEST_GAP_S: Final = 0.5
+_LONGEST_POWER_STEP_S: Final = 150.0  # as for the energy
 _BLIND_S: Final = 10.5  # as for the bound: what lies between rarer readings is not known
 _WELL_COVERED: Final = 0.99
 _FAIRLY_COVERED: Final = 0.8
@@ -45,7 +46,8 @@ class Reading:
         start_utc_ns: The first time; None where the times have no date, or there is none.
         duration_s: From the first to the last time [s].
         period_s: The usual step [s]; NaN for fewer than two instants.
-        coverage: Share of the duration in steps that are no gaps, 0 to 1.
+        coverage: Share of the duration in steps that are no gaps, 0 to 1. Power that is missing leaves one,
+            and so do steps of more than 150 s.
         low: The lowest value; NaN where there is none.
         high: The highest value; NaN likewise.
         grade: How far it can be used.
@@ -104,7 +106,7 @@ def _assess(series: Series) -> Reading:
     steps_s = np.diff(clock_ns) / NANOSECOND_PER_SECOND
     forward_s = steps_s[steps_s > 0]
     period_s = float(np.median(forward_s)) if forward_s.size else float("nan")
-    coverage = _coverage(clock_ns[known], period_s, float(forward_s.sum()))
+    coverage = _coverage(series, clock_ns, float(forward_s.sum()))
     grade, doubts = _grade(series, coverage=coverage, period_s=period_s, n_missing=int((~known).sum()))
     is_dated = series.timing is Timing.DATED and len(series) > 0
     return Reading(
@@ -125,13 +127,18 @@ def _assess(series: Series) -> Reading:
     )
 
 
-def _coverage(known_ns: NDArray[np.int64], period_s: float, duration_s: float) -> float:
+def _coverage(series: Series, clock_ns: NDArray[np.int64], duration_s: float) -> float:
     """Share of the time in steps between known readings that are no gaps."""
-    if not duration_s > 0:
+    places = np.flatnonzero(np.isfinite(series.value))
+    steps_s = np.diff(clock_ns[places]) / NANOSECOND_PER_SECOND
+    is_forward = steps_s > 0
+    if not is_forward.any():
         return 0.0
-    steps_s = np.diff(known_ns) / NANOSECOND_PER_SECOND
-    longest_s = max(_SHORTEST_GAP_S, _GAP_PERIODS * period_s)
-    return min(1.0, float(steps_s[(steps_s > 0) & (steps_s <= longest_s)].sum()) / duration_s)
+    longest_s = max(_SHORTEST_GAP_S, _GAP_PERIODS * float(np.median(steps_s[is_forward])))
+    is_covered = is_forward & (steps_s <= longest_s)
+    if series.channel in _POWER:  # as its energy is counted
+        is_covered &= (steps_s <= _LONGEST_POWER_STEP_S) & (np.diff(places) == 1)
+    return min(1.0, float(steps_s[is_covered].sum()) / duration_s)
 
 
 def _grade(series: Series, *, coverage: float, period_s: float, n_missing: int) -> tuple[Grade, list[str]]:

@@ -10,7 +10,7 @@ from flopwitness.foundation.clock import format_utc
 from flopwitness.foundation.units import format_duration
 from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.measure.inventory import Group, Reading, group_readings
-from flopwitness.measure.samples import Channel, Scope, Trace
+from flopwitness.measure.samples import Channel, Scope, Series, Trace
 from flopwitness.present.safe_text import join_lines, name_count
 
 __all__ = ["render_doctor_text"]
@@ -27,6 +27,7 @@ _SCALES: Final = {
     Channel.PERFORMANCE_STATE: (1.0, ""),
     Channel.CPU_CORES_ON: (1.0, "cores"),
 }
+_NO_ACCELERATOR: Final = frozenset({Scope.SWITCH, Scope.CPU, Scope.DRAM, Scope.PLATFORM, Scope.INSTANCE})
 _SUFFIXES: Final = {"_w": "W", "_pct": "%", "_byte": "byte", "_byte_per_s": "byte/s", "_j": "J"}
 
 
@@ -81,6 +82,9 @@ def _device_lines(trace: Trace) -> Iterator[str]:
     for chip, names in list(chips.items())[:_MOST_NAMES]:
         shown = ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
         yield f"  {'devices' if len(names) > 1 else 'device':<10} {len(names)} x {chip} ({shown})"
+    rest = len(chips) - _MOST_NAMES
+    if rest > 0:
+        yield f"  and devices of {name_count(rest, 'more name')}"
 
 
 def _group_lines(group: Group) -> list[str]:
@@ -105,7 +109,12 @@ def _range(group: Group) -> str:
     scale, unit = _SCALES.get(channel, (1.0, unit))
     low = min(reading.low for reading in known) / scale
     high = max(reading.high for reading in known) / scale
-    return f", {low:,.4g} to {high:,.4g} {unit}".rstrip()
+    return f", {_figure(low)} to {_figure(high)} {unit}".rstrip()
+
+
+def _figure(value: float) -> str:
+    """Four digits, or every digit before the point up to a billion."""
+    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e9 else f"{value:.4g}"  # noqa: PLR2004
 
 
 def _run_lines(trace: Trace) -> Iterator[str]:
@@ -113,22 +122,29 @@ def _run_lines(trace: Trace) -> Iterator[str]:
         length_s = 0.0 if window.stop_utc_ns is None else (window.stop_utc_ns - window.start_utc_ns) / 1e9
         end = "no stop" if window.stop_utc_ns is None else format_duration(max(0.0, length_s))
         yield f"  run marked {end}{f', {window.status}' if window.status else ''}"
+    rest = len(trace.windows) - _MOST_NAMES
+    if rest > 0:
+        yield f"  and {name_count(rest, 'more run')}"
     yield from _verdict_lines(trace)
 
 
 def _verdict_lines(trace: Trace) -> Iterator[str]:
     """What the recording can serve for."""
-    scopes = {
-        item.scope
-        for item in trace.series
-        if item.channel in (Channel.POWER_W, Channel.POWER_AVERAGE_W, Channel.ENERGY_COUNTER_J)
-    }
-    is_metered = bool(scopes - {Scope.SWITCH, Scope.CPU, Scope.DRAM, Scope.PLATFORM, Scope.INSTANCE})
-    yield (
-        "  serves for an estimate from energy"
-        if is_metered
-        else "  serves for an estimate from time alone: no accelerator's power or energy is recorded"
-    )
+    scopes = {item.scope for item in trace.series if _is_metered(item)} - _NO_ACCELERATOR
+    if scopes - {Scope.UNKNOWN}:
+        yield "  serves for an estimate from energy"
+    elif scopes:
+        yield "  serves for an estimate from energy once --scope names what the readings cover"
+    else:
+        yield "  serves for an estimate from time alone: no accelerator's power or energy is recorded"
+
+
+def _is_metered(series: Series) -> bool:
+    """Whether the series holds any power, or a counter that can be read twice."""
+    known = series.value[np.isfinite(series.value)]
+    if series.channel is Channel.ENERGY_COUNTER_J:
+        return known.size > 1
+    return series.channel in (Channel.POWER_W, Channel.POWER_AVERAGE_W) and bool((known > 0).any())
 
 
 def _wrapped(text: str, *, head: str) -> list[str]:

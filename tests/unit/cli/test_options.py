@@ -3,6 +3,7 @@
 import datetime as dt
 import math
 from fractions import Fraction
+from zoneinfo import ZoneInfo
 
 import click
 import pytest
@@ -14,14 +15,19 @@ from flopwitness.cli.options import (
     WholeRange,
     choose_rules,
     known_formats,
+    option_columns,
     option_count,
     option_date,
     option_precisions,
     option_safety,
+    option_zone,
+    reading_options,
     today,
 )
 from flopwitness.foundation.clock import FrozenClock, parse_utc
 from flopwitness.foundation.errors import DecodeError, InputError, UnknownRuleError
+from flopwitness.measure.samples import Scope
+from flopwitness.measure.sources.source import ColumnMap, ReadOptions
 
 CONTEXT = click.Context(click.Command("estimate"))
 OPTION = click.Option(["--x"])
@@ -133,6 +139,106 @@ def test_a_count_names_its_option() -> None:
     with pytest.raises(DecodeError) as caught:
         option_count(CONTEXT, OPTION, "1_000")
     assert caught.value.where == "--x"
+
+
+@pytest.mark.parametrize("text", ["Europe/Berlin", "UTC", "Etc/GMT+5", "America/Argentina/San_Luis"])
+def test_a_zone_is_read(text: str) -> None:
+    assert option_zone(CONTEXT, OPTION, text) == ZoneInfo(text)
+    assert option_zone(CONTEXT, OPTION, None) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", ".", "..", "/", "Europe", "Europe/", "Mars/Olympus", "+01:00", "UTC+1", "CEST", "a b", "\n"),
+        *("../etc/passwd", "/etc/localtime", "/usr/share/zoneinfo/UTC", "zone.tab", "tzdata.zi", "__init__"),
+        *("a\0b", "\udcff", "\u00e9", "x" * 5_000, "a/" * 300, "Europe/Berlin\n", " UTC"),
+    ],
+)
+def test_other_zones_are_refused_in_one_short_line(text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        option_zone(CONTEXT, OPTION, text)
+    assert caught.value.where == "--timezone"
+    assert "Europe/Berlin" in caught.value.expected
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        (None, None),
+        ("power_w=P", ColumnMap(channels=(("P", "power_w"),))),
+        (
+            "time=t,power_w=GPU Power (W),device=id",
+            ColumnMap(time="t", device="id", channels=(("GPU Power (W)", "power_w"),)),
+        ),
+        (
+            " time = t , power_mw = a=b , clock_hz = c ",
+            ColumnMap(time="t", channels=(("a=b", "power_mw"), ("c", "clock_hz"))),
+        ),
+    ],
+)
+def test_a_map_of_columns_is_read(text: str | None, columns: ColumnMap | None) -> None:
+    assert option_columns(CONTEXT, OPTION, text) == columns
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", ",", "=", "power_w", "power_w=", "=P", "time=t", "time=t,device=d", "time=t,power_w=P,"),
+        *(
+            "power_w=P,power_w=Q",
+            "power_w=P,,time=t",
+            "power_w=P;time=t,x",
+            "power_w = , time=t",
+            "x" * 5_000,
+        ),
+    ],
+)
+def test_other_maps_of_columns_are_refused(text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        option_columns(CONTEXT, OPTION, text)
+    assert caught.value.where == "--columns"
+    assert "time=COLUMN" in caught.value.expected
+    assert len(str(caught.value)) < 300
+
+
+def _reading(*arguments: str) -> ReadOptions:
+    """What a verb with these options is handed."""
+    taken: list[ReadOptions] = []
+
+    @click.command()
+    @reading_options
+    def verb(*, reading: ReadOptions) -> None:
+        taken.append(reading)
+
+    verb.main(args=list(arguments), standalone_mode=False)
+    return taken[0]
+
+
+def test_the_options_for_reading_come_as_one() -> None:
+    assert _reading() == ReadOptions()
+    assert _reading(
+        *("--scope", "node-ac", "--timezone", "Asia/Kathmandu", "--period", "0.5", "--columns", "power_w=P")
+    ) == ReadOptions(
+        scope=Scope.NODE_AC,
+        zone=ZoneInfo("Asia/Kathmandu"),
+        period_s=0.5,
+        columns=ColumnMap(channels=(("P", "power_w"),)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("--scope", value) for value in ("", "GPU", "galaxy")),
+        *(("--period", value) for value in ("0", "-1", "nan", "inf", "1e999", "86401", "0.0001", "1_0", "")),
+    ],
+)
+def test_other_words_on_reading_are_refused(option: str, value: str) -> None:
+    with pytest.raises(click.BadParameter):
+        _reading(option, value)
 
 
 def test_the_formats_are_named_in_the_help() -> None:

@@ -129,3 +129,11 @@ def test_a_line_of_just_the_longest_length_is_whole() -> None:
     for end in (b"", b"\n", b"\r\n"):
         assert _texts(text + end) == [text]
         assert _texts(text[:-1], text[-1:] + end[:1], end[1:]) == [text]
+
+
+def test_a_carriage_return_at_the_limit_hides_nothing() -> None:
+    """Cut behind it, the line would look whole, and what followed would be lost without a word."""
+    text = b"x" * LONGEST_LINE_BYTES + b"\ry"
+    for blocks in ([text + b"\n"], [text[:-1], b"y", b"\n"], [text, b"zzz", b"\n"], [text[:-1], b"y"]):
+        (found,) = _texts(*blocks)
+        assert found == text[:-1]

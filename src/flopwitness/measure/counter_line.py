@@ -115,6 +115,8 @@ class _Readings:
     utc_ns: NDArray[np.int64]
 
     def keep(self, chosen: NDArray[np.bool_]) -> "_Readings":
+        if chosen.all():
+            return self
         return _Readings(self.time_s[chosen], self.value_j[chosen], self.utc_ns[chosen])
 
     def tell(self, before: NDArray[np.int64], after: NDArray[np.int64]) -> tuple[CounterStep, ...]:

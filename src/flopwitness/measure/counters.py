@@ -50,6 +50,39 @@ class _Bounds:
     high_j: NDArray[np.float64]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Words:
+    """How a kind of event is told."""
+
+    code: str
+    what: str
+    then: str
+    severity: Severity = Severity.WARNING
+
+
+_RESET: Final = _Words(
+    code="counter-reset",
+    what="was reset",
+    then="what was drawn before that is lost, and the energy is a floor",
+)
+_WRAPPED: Final = _Words(
+    code="counter-wrapped",
+    what="ran over its range",
+    then="the range is added",
+    severity=Severity.NOTE,
+)
+_IMPLAUSIBLE: Final = _Words(
+    code="counter-implausible",
+    what="shows what no device can have drawn",
+    then="such readings show no energy",
+)
+_STUCK: Final = _Words(
+    code="counter-stuck",
+    what="stood still",
+    then="what was drawn meanwhile is not known",
+)
+
+
 def integrate_counter(
     series: Series, *, window: RunWindow | None = None, limit_w: float | None = None, floor_w: float = 0.0
 ) -> Energy:
@@ -129,6 +162,10 @@ def _edges(line: CounterLine, window: RunWindow | None) -> tuple[float, float]:
 def _peak_w(line: CounterLine, inside: NDArray[np.bool_]) -> float:
     """The highest mean power between readings of the run at least a second apart [W]; NaN where none are."""
     time_s, grown_j = line.time_s[inside], line.grown_j[inside]
+    if (np.diff(time_s) > _PEAK_S - _SAME_TIME_S).all():
+        return (
+            float((np.diff(grown_j) / np.diff(time_s)).max(initial=0.0)) if time_s.size > 1 else float("nan")
+        )
     after = np.searchsorted(time_s, time_s + _PEAK_S - _SAME_TIME_S)
     before = np.flatnonzero(after < time_s.size)
     if before.size == 0:
@@ -239,67 +276,23 @@ def assess_counter(series: Series, events: CounterEvents) -> list[Finding]:
         series: The counter.
         events: What `find_counter_events` found in it.
     """
-    findings = []
-    if events.resets:
-        findings.append(
-            _tell(
-                series,
-                events.resets,
-                code="counter-reset",
-                what="the energy counter was reset",
-                then="what was drawn before that is lost, and the energy is a floor",
-            )
-        )
-    if events.wraps:
-        findings.append(
-            _tell(
-                series,
-                events.wraps,
-                code="counter-wrapped",
-                severity=Severity.NOTE,
-                what="the energy counter ran over its range",
-                then="the range is added",
-            )
-        )
-    if events.backward or events.jumps:
-        findings.append(
-            _tell(
-                series,
-                (*events.backward, *events.jumps),
-                code="counter-implausible",
-                what="the energy counter shows what no device can have drawn",
-                then="such readings show no energy",
-            )
-        )
-    if events.stuck:
-        findings.append(
-            _tell(
-                series,
-                events.stuck,
-                code="counter-stuck",
-                what="the energy counter stood still",
-                then="what was drawn meanwhile is not known",
-            )
-        )
-    return findings
+    told = (
+        (_RESET, events.resets),
+        (_WRAPPED, events.wraps),
+        (_IMPLAUSIBLE, (*events.backward, *events.jumps)),
+        (_STUCK, events.stuck),
+    )
+    return [_tell(series, words, steps) for words, steps in told if steps]
 
 
-def _tell(
-    series: Series,
-    steps: Sequence[CounterStep],
-    *,
-    code: str,
-    what: str,
-    then: str,
-    severity: Severity = Severity.WARNING,
-) -> Finding:
+def _tell(series: Series, words: _Words, steps: Sequence[CounterStep]) -> Finding:
     first = steps[0]
     between = f"between {_moment(series, first.start_utc_ns)} and {_moment(series, first.stop_utc_ns)}"
     again = f", and {len(steps) - 1:,} more times" if len(steps) > 1 else ""
     return Finding(
-        code=code,
-        severity=severity,
-        message=f"{series.device}: {what} {between}{again}; {then}",
+        code=words.code,
+        severity=words.severity,
+        message=f"{series.device}: the energy counter {words.what} {between}{again}; {words.then}",
         where=series.device,
         expected="a counter that only grows",
         found=f"{first.before_j:,.6g} J, then {first.after_j:,.6g} J",

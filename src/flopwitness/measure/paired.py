@@ -143,12 +143,14 @@ def hold_values(
     """
     if utc_ns.size == 0:
         return np.full(at_ns.size, np.nan)
-    order = np.argsort(utc_ns, kind="stable")
-    sorted_ns, sorted_value = utc_ns[order], value[order]
-    place = np.searchsorted(sorted_ns, at_ns, side="right") - 1
-    age_s = (at_ns - sorted_ns[place]) / NANOSECOND_PER_SECOND
-    is_current = (place >= 0) & (age_s <= longest_s) & np.isfinite(sorted_value[place])
-    return np.where(is_current, sorted_value[place], np.nan)
+    if (utc_ns[1:] < utc_ns[:-1]).any():
+        order = np.argsort(utc_ns, kind="stable")
+        utc_ns, value = utc_ns[order], value[order]
+    place = np.searchsorted(utc_ns, at_ns, side="right") - 1
+    held = value[place]
+    age_s = (at_ns - utc_ns[place]) / NANOSECOND_PER_SECOND
+    held[(place < 0) | (age_s > longest_s) | ~np.isfinite(held)] = np.nan
+    return held
 
 
 def longest_step_s(time_s: NDArray[np.float64]) -> float:

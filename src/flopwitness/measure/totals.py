@@ -32,6 +32,7 @@ __all__ = [
 _BUSY_W: Final = 0.5
 _BUSY_SHARE: Final = 0.05
 _USED_PCT: Final = 5.0
+_BLOCK: Final = 1 << 16  # readings looked at at once: they and what is made of them fit into a cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +153,46 @@ class _Stream:
     skips_missing: NDArray[np.bool_]  # whether a reading without a value lies before it
 
 
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """How readings count; see `extend`."""
+
+    idle_w: float | None
+    longest_step_s: float
+    floor_w: float
+    limit_w: float | None
+    busy_net_w: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """Utilisation readings in order of time [ns and %], shape (n,); NaN where missing."""
+
+    utc_ns: NDArray[np.int64]
+    value_pct: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, last: LastReading, utilisation: Series | None) -> "_Held":
+        """Those of a piece, behind the last one before it."""
+        utc_ns = np.zeros(0, dtype=np.int64) if utilisation is None else utilisation.utc_ns
+        value_pct = np.zeros(0) if utilisation is None else utilisation.value
+        if last.utilisation_ns is not None:
+            utc_ns = np.concatenate([[last.utilisation_ns], utc_ns])
+            value_pct = np.concatenate([[_or_nan(last.held_pct)], value_pct])
+        if (utc_ns[1:] < utc_ns[:-1]).any():
+            order = np.argsort(utc_ns, kind="stable")
+            utc_ns, value_pct = utc_ns[order], value_pct[order]
+        return cls(utc_ns, np.where(value_pct >= 0, value_pct, np.nan))
+
+    def at(self, utc_ns: NDArray[np.int64], longest_s: float) -> NDArray[np.float64]:
+        """What is current at each instant, in order of time: only the readings around them are looked at."""
+        if utc_ns.size == 0:
+            return np.zeros(0)
+        first = max(0, int(np.searchsorted(self.utc_ns, utc_ns[0], side="right")) - 1)
+        around = slice(first, int(np.searchsorted(self.utc_ns, utc_ns[-1], side="right")))
+        return hold_values(self.utc_ns[around], self.value_pct[around], utc_ns, longest_s=longest_s)
+
+
 def busy_limit_w(working_net_w: float | None = None) -> float:
     """Net power above which a device counts as busy [W]: 5 % of what work draws, at least 0.5 W.
 
@@ -197,21 +238,16 @@ def extend(
         ValueError: The series is none of power.
     """
     check_power(power)
+    rule = _Rule(idle_w, longest_step_s, floor_w, limit_w, busy_net_w)
     key = MeterKey(power.device, power.channel, power.scope, power.part)
     meter = state.meters.get(key, Meter())
-    later = is_later(power.utc_ns, meter.last.seen_ns)
-    known = later & np.isfinite(usable_w(power))
-    stream = _join(meter.last, power, utilisation, (later, known), (idle_w, busy_net_w, longest_step_s))
-    totals = _add_steps(meter.totals, stream, longest_step_s, floor_w, limit_w)
-    totals = replace(
-        totals,
-        n_readings=totals.n_readings + int(known.sum()),
-        n_missing=totals.n_missing + int((later & ~known).sum()),
-        n_ignored=totals.n_ignored + int((~later).sum()),
-    )
-    last = _last_of(meter.last, stream, power.utc_ns[later], utilisation)
-    meters = {**state.meters, key: Meter(totals=totals, last=last)}
-    return LedgerState(meters=MappingProxyType(meters))
+    held = _Held.of(meter.last, utilisation)
+    power_w = usable_w(power)
+    for start in range(0, len(power), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        meter = _extend_meter(meter, power.utc_ns[block], power_w[block], held, rule)
+    meter = replace(meter, last=_remember_utilisation(meter.last, utilisation))
+    return LedgerState(meters=MappingProxyType({**state.meters, key: meter}))
 
 
 def add_totals(meters: Mapping[MeterKey, Meter]) -> Totals:
@@ -254,35 +290,49 @@ def _sum(parts: Iterable[Totals]) -> Totals:
     return total
 
 
+def _extend_meter(
+    meter: Meter, utc_ns: NDArray[np.int64], power_w: NDArray[np.float64], held: _Held, rule: _Rule
+) -> Meter:
+    """The meter after a few more readings [ns and W], NaN where missing."""
+    later = is_later(utc_ns, meter.last.seen_ns)
+    known = later & np.isfinite(power_w)
+    stream = _join(meter.last, (utc_ns, power_w), (later, known), held, rule)
+    totals = _add_steps(meter.totals, stream, rule)
+    totals = replace(
+        totals,
+        n_readings=totals.n_readings + int(known.sum()),
+        n_missing=totals.n_missing + int((later & ~known).sum()),
+        n_ignored=totals.n_ignored + int((~later).sum()),
+    )
+    return Meter(totals=totals, last=_last_of(meter.last, stream, utc_ns[later]))
+
+
 def _join(
     last: LastReading,
-    power: Series,
-    utilisation: Series | None,
+    readings: tuple[NDArray[np.int64], NDArray[np.float64]],
     chosen: tuple[NDArray[np.bool_], NDArray[np.bool_]],
-    settings: tuple[float | None, float, float],
+    held: _Held,
+    rule: _Rule,
 ) -> _Stream:
-    """The readings that count, behind the last one of the piece before.
+    """The readings that count, behind the last one before them.
 
     Args:
         last: Where the stream stands.
-        power: The piece.
-        utilisation: Its utilisation.
-        chosen: Which readings are later than all before them, and which of these hold a value.
-        settings: Idle power [W], busy limit [W] and for how long utilisation is current [s].
+        readings: Times [ns] and power [W].
+        chosen: Which of them are later than all before them, and which of these hold a value.
+        held: The utilisation.
+        rule: How they count.
     """
     later, known = chosen
-    idle_w, busy_net_w, held_s = settings
-    utc_ns, power_w = power.utc_ns[known], usable_w(power)[known]
-    net_w = power_w - (float("nan") if idle_w is None else idle_w)
-    utilisation_pct = _hold_utilisation(last, utilisation, utc_ns, held_s)
+    utc_ns, power_w = readings[0][known], readings[1][known]
+    net_w = power_w - _or_nan(rule.idle_w)
+    utilisation_pct = held.at(utc_ns, rule.longest_step_s)
     place = np.cumsum(later)[known]  # of each reading among all that are later, from 1
     skips_missing = np.diff(place, prepend=0) > 1
-    stream = _Stream(utc_ns, power_w, net_w, net_w > busy_net_w, utilisation_pct, skips_missing)
+    stream = _Stream(utc_ns, power_w, net_w, net_w > rule.busy_net_w, utilisation_pct, skips_missing)
     if last.utc_ns is None:
         return stream
-    was_missing = last.seen_ns != last.utc_ns
-    if utc_ns.size:
-        skips_missing[0] |= was_missing
+    skips_missing[:1] |= last.seen_ns != last.utc_ns
     return _Stream(
         np.concatenate([[last.utc_ns], utc_ns]),
         np.concatenate([[last.power_w], power_w]),
@@ -293,33 +343,20 @@ def _join(
     )
 
 
-def _hold_utilisation(
-    last: LastReading, utilisation: Series | None, at_ns: NDArray[np.int64], held_s: float
-) -> NDArray[np.float64]:
-    """The utilisation that is current at each instant, the last one of the piece before included."""
-    times = np.zeros(0, dtype=np.int64) if utilisation is None else utilisation.utc_ns
-    values = np.zeros(0) if utilisation is None else utilisation.value
-    if last.utilisation_ns is not None:
-        times = np.concatenate([np.array([last.utilisation_ns], dtype=np.int64), times])
-        values = np.concatenate([[_or_nan(last.held_pct)], values])
-    return hold_values(times, np.where(values >= 0, values, np.nan), at_ns, longest_s=held_s)
-
-
-def _add_steps(
-    totals: Totals, stream: _Stream, longest_step_s: float, floor_w: float, limit_w: float | None
-) -> Totals:
+def _add_steps(totals: Totals, stream: _Stream, rule: _Rule) -> Totals:
     """The totals with the steps of a stream, added one by one in their order."""
     if stream.utc_ns.size < 2:  # noqa: PLR2004 (a step lies between two readings)
         return totals
     step_s = np.diff(stream.utc_ns) / NANOSECOND_PER_SECOND
-    is_gap = (step_s > longest_step_s) | stream.skips_missing[1:]
+    is_gap = (step_s > rule.longest_step_s) | stream.skips_missing[1:]
     kept_s, gap_s = np.where(is_gap, 0.0, step_s), np.where(is_gap, step_s, 0.0)
     power_w, net_w = stream.power_w, stream.net_w
     is_netted = np.isfinite(net_w[1:] + net_w[:-1])
     net_s = np.where(is_netted, kept_s, 0.0)
     known = np.isfinite(stream.utilisation_pct)
-    least_w = np.minimum(floor_w, np.minimum(power_w[1:], power_w[:-1]))
-    most_w = np.maximum(np.inf if limit_w is None else limit_w, np.maximum(power_w[1:], power_w[:-1]))
+    least_w = np.minimum(rule.floor_w, np.minimum(power_w[1:], power_w[:-1]))
+    limit_w = np.inf if rule.limit_w is None else rule.limit_w
+    most_w = np.maximum(limit_w, np.maximum(power_w[1:], power_w[:-1]))
     net_w = np.where(np.isfinite(net_w), net_w, 0.0)
     terms = {
         "energy_j": _mean(power_w) * kept_s,
@@ -345,45 +382,46 @@ def _mean(value: NDArray[np.float64] | NDArray[np.bool_]) -> NDArray[np.float64]
 
 def _run_on(totals: Totals, terms: Mapping[str, NDArray[np.float64]]) -> Totals:
     """The totals with the terms added in their order: a running sum has the same bits wherever it is cut."""
-    starts = {name: getattr(totals, name) for name in terms}
-    if starts["gap_high_j"] is None:
-        starts["gap_high_j"] = np.inf
-    sums: dict[str, Any] = {
-        name: float(np.add.accumulate(np.append(starts[name], terms[name]))[-1]) for name in terms
-    }
+    sums: dict[str, Any] = {}
+    for name, term in terms.items():
+        start = getattr(totals, name)
+        term[0] += np.inf if start is None else start
+        sums[name] = float(np.add.accumulate(term, out=term)[-1])
     high_j: float = sums.pop("gap_high_j")
     return replace(totals, **sums, gap_high_j=high_j if np.isfinite(high_j) else None)
 
 
-def _last_of(
-    last: LastReading, stream: _Stream, later_ns: NDArray[np.int64], utilisation: Series | None
-) -> LastReading:
-    """Where the stream stands after a piece.
+def _last_of(last: LastReading, stream: _Stream, later_ns: NDArray[np.int64]) -> LastReading:
+    """Where the stream stands after a few readings.
 
     Args:
         last: Where it stood.
         stream: The readings that count.
         later_ns: The times of all readings that are later than those before, shape (n,).
-        utilisation: The piece's utilisation.
     """
     if later_ns.size:
         last = replace(last, seen_ns=int(later_ns[-1]))
-    if stream.utc_ns.size:
-        last = replace(
-            last,
-            utc_ns=int(stream.utc_ns[-1]),
-            power_w=float(stream.power_w[-1]),
-            net_w=_or_none(stream.net_w[-1]),
-            is_busy=bool(stream.is_busy[-1]),
-            utilisation_pct=_or_none(stream.utilisation_pct[-1]),
-        )
-    if utilisation is not None and len(utilisation):
-        latest = len(utilisation) - 1 - int(np.argmax(utilisation.utc_ns[::-1]))
-        latest_ns = int(utilisation.utc_ns[latest])
-        if last.utilisation_ns is None or latest_ns >= last.utilisation_ns:
-            held_pct = _or_none(utilisation.value[latest])
-            last = replace(last, utilisation_ns=latest_ns, held_pct=held_pct)
-    return last
+    if not stream.utc_ns.size:
+        return last
+    return replace(
+        last,
+        utc_ns=int(stream.utc_ns[-1]),
+        power_w=float(stream.power_w[-1]),
+        net_w=_or_none(stream.net_w[-1]),
+        is_busy=bool(stream.is_busy[-1]),
+        utilisation_pct=_or_none(stream.utilisation_pct[-1]),
+    )
+
+
+def _remember_utilisation(last: LastReading, utilisation: Series | None) -> LastReading:
+    """Where the stream stands with the latest utilisation of a piece; of two at one time, the second."""
+    if utilisation is None or not len(utilisation):
+        return last
+    latest = len(utilisation) - 1 - int(np.argmax(utilisation.utc_ns[::-1]))
+    latest_ns = int(utilisation.utc_ns[latest])
+    if last.utilisation_ns is not None and latest_ns < last.utilisation_ns:
+        return last
+    return replace(last, utilisation_ns=latest_ns, held_pct=_or_none(utilisation.value[latest]))
 
 
 def _or_nan(value: float | None) -> float:

@@ -78,6 +78,19 @@ def test_work_between_two_power_readings_counts(make_series: MakeSeries) -> None
     assert not find_idle(power, make_series(burst, time_s=moments_s, channel=Channel.UTILISATION_PCT))
 
 
+def test_a_single_burst_between_power_readings_counts(make_series: MakeSeries) -> None:
+    power = make_series([30.0] * 8, time_s=range(0, 80, 10))
+    moments_s = [i / 2 for i in range(150)]
+    burst = [80.0 if moment_s == 45.5 else 0.0 for moment_s in moments_s]
+    utilisation = make_series(burst, time_s=moments_s, channel=Channel.UTILISATION_PCT)
+    assert find_idle(power, utilisation) is None
+
+
+def test_a_block_that_is_half_work_is_no_plateau(make_log: MakeLog) -> None:
+    """Its median lies between its two levels; the lower one alone would undercut the idle that holds."""
+    assert _idle_w(make_log((30, 30, 0), *[(1, 24, 0), (1, 60, 0)] * 5, (10, 30, 0))) == 30
+
+
 def test_a_gap_starts_the_wait_anew(make_series: MakeSeries) -> None:
     times_s = [*range(20), *range(60, 80), *range(120, 140)]
     power = make_series([30.0] * 60, time_s=times_s)
@@ -148,6 +161,16 @@ def test_a_reading_that_stands_far_out_does_not_move_it(make_log: MakeLog) -> No
     assert _idle_w(make_log((50, 25, 0), (1, 900, 0), (50, 25, 0))) == 25
 
 
+def test_readings_that_all_scatter_all_count(make_log: MakeLog) -> None:
+    baseline = find_idle(*make_log(*[(1, 2, 0), (1, 4, 0), (1, 8, 0)] * 60), settle_s=0)
+    assert baseline is not None
+    assert baseline.idle_w == pytest.approx(14 / 3)
+
+
+def test_a_rail_may_draw_nothing_idle(make_log: MakeLog) -> None:
+    assert _idle_w(make_log((60, 0, 0), (60, 5, 90))) == 0
+
+
 def test_unseen_idle_is_told(make_log: MakeLog) -> None:
     finding = assess_idle("gpu_3", None)
     assert finding is not None
@@ -160,6 +183,11 @@ def test_dynamic_energy_is_that_of_the_busy_time(make_log: MakeLog) -> None:
     dynamic = dynamic_energy(power, utilisation, idle_w=24)
     assert (dynamic.busy_s, dynamic.total_j) == (300, 69_300)
     assert dynamic.energy_j == dynamic.low_j == dynamic.high_j == 62_100
+
+
+def test_utilisation_at_the_limit_is_not_busy(make_log: MakeLog) -> None:
+    assert dynamic_energy(*make_log((101, 231, 5)), idle_w=24).busy_s == 0
+    assert dynamic_energy(*make_log((101, 231, 6)), idle_w=24, busy_pct=6).busy_s == 0
 
 
 def test_without_idle_the_dynamic_energy_has_bounds(make_log: MakeLog) -> None:

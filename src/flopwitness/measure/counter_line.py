@@ -18,7 +18,8 @@ from flopwitness.measure.samples import Channel, Series
 
 __all__ = ["CounterEvents", "CounterLine", "CounterStep", "lay_out_counter"]
 
-_MOST_W: Final = 1e5  # a rack: no single meter counts more, where no limit is known
+_MOST_W: Final = 1e7  # a hall: no single meter counts more, where no limit is known
+_TIMES_USUAL: Final = 20.0  # a device that works draws less than so many times what it draws usually
 _MOST_J: Final = 1e18
 _SLACK_S: Final = 2.0  # counters move in bursts, and stamps are rounded to a second
 _TIMES_LIMIT: Final = 2.0  # a rise beyond so many times the limit is none
@@ -144,7 +145,8 @@ def lay_out_counter(series: Series, *, limit_w: float | None = None) -> CounterL
     * A fall is a **wrap** where the range is known, and the rest up to it plus the new reading makes a
       power that the device can draw, or it leads from the top tenth of the range to the bottom tenth.
     * A fall to what such a device can have counted within the step is a **reset**. The new reading is
-      energy of the step; what was drawn before the counter began again is lost.
+      energy of the step; what was drawn before the counter began again is lost. Without a limit, that is
+      what 20 times its usual power gives: a counter that slips back a little has not begun again.
     * Any other fall, and a rise by more than twice what the device can draw, shows no energy at all.
     * A counter that does not move for 10 s, and for 20 times as long as usual, is **stuck**.
 
@@ -164,8 +166,7 @@ def lay_out_counter(series: Series, *, limit_w: float | None = None) -> CounterL
     every, n_backwards = _read(series)
     last_of_time = np.diff(every.time_s, append=np.inf) > 0
     timed = every.keep(last_of_time)
-    most_j = _most_between(timed.time_s, limit_w)
-    is_outlier = _find_outliers(timed.value_j, most_j)
+    is_outlier = _find_outliers(timed, limit_w)
     used = timed.keep(~is_outlier)
     range_j = None if series.counter_range_j is None else series.counter_range_j * series.conversion
     kind = _classify(used, range_j, limit_w)
@@ -214,24 +215,37 @@ def _read(series: Series) -> tuple[_Readings, int]:
     return _Readings(time_s, value_j[known], series.utc_ns[known]), int(is_back.sum())
 
 
-def _most_between(time_s: NDArray[np.float64], limit_w: float | None) -> NDArray[np.float64]:
-    """The most that a device can draw in each step [J], shape (n - 1,), with room for rounded times."""
-    most_j: NDArray[np.float64] = (_MOST_W if limit_w is None else limit_w) * (np.diff(time_s) + _SLACK_S)
+def _most_rise_j(readings: _Readings, limit_w: float | None) -> NDArray[np.float64]:
+    """The most that a counter can rise by in each step [J], shape (n - 1,), with room for rounded times."""
+    most_w = _MOST_W if limit_w is None else limit_w
+    most_j: NDArray[np.float64] = _TIMES_LIMIT * most_w * (np.diff(readings.time_s) + _SLACK_S)
     return most_j
 
 
-def _find_outliers(value_j: NDArray[np.float64], most_j: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _most_anew_j(readings: _Readings, limit_w: float | None) -> NDArray[np.float64]:
+    """The most that a counter can show that began again within each step [J], shape (n - 1,)."""
+    length_s = np.diff(readings.time_s)
+    if limit_w is None:
+        rise_j = np.diff(readings.value_j)
+        usual_w = rise_j[rise_j > 0] / length_s[rise_j > 0]
+        limit_w = min(_MOST_W, _TIMES_USUAL * float(np.median(usual_w))) if usual_w.size else _MOST_W
+    most_j: NDArray[np.float64] = limit_w * (length_s + _SLACK_S)
+    return most_j
+
+
+def _find_outliers(readings: _Readings, limit_w: float | None) -> NDArray[np.bool_]:
     """Which readings stand out from both neighbours as no counter can, shape (n,).
 
     A low one is none where the counter can have begun again: it lies within what a device can draw, and so
     does the step after it.
     """
-    is_outlier = np.zeros(value_j.size, dtype=np.bool_)
-    if value_j.size < 3:  # noqa: PLR2004 (a reading and its two neighbours)
+    is_outlier = np.zeros(readings.value_j.size, dtype=np.bool_)
+    if is_outlier.size < 3:  # noqa: PLR2004 (a reading and its two neighbours)
         return is_outlier
-    before, here, after = value_j[:-2], value_j[1:-1], value_j[2:]
-    is_high = (here - before > _TIMES_LIMIT * most_j[:-1]) & (before <= after) & (after < here)
-    can_be_reset = (here <= most_j[:-1]) & (after - here <= most_j[1:])
+    before, here, after = readings.value_j[:-2], readings.value_j[1:-1], readings.value_j[2:]
+    rise_j, anew_j = _most_rise_j(readings, limit_w), _most_anew_j(readings, limit_w)
+    is_high = (here - before > rise_j[:-1]) & (before <= after) & (after < here)
+    can_be_reset = (here <= anew_j[:-1]) & (after - here <= anew_j[1:])
     is_low = (here < before) & (before <= after) & ~can_be_reset
     is_outlier[1:-1] = is_high | is_low
     return is_outlier
@@ -240,17 +254,17 @@ def _find_outliers(value_j: NDArray[np.float64], most_j: NDArray[np.float64]) ->
 def _classify(readings: _Readings, range_j: float | None, limit_w: float | None) -> NDArray[np.int8]:
     """What each step is, shape (n - 1,)."""
     old_j, new_j = readings.value_j[:-1], readings.value_j[1:]
-    most_j = _most_between(readings.time_s, limit_w)
+    anew_j = _most_anew_j(readings, limit_w)
     kind = np.full(old_j.size, _PLAIN, dtype=np.int8)
     is_fall = new_j < old_j
-    kind[new_j - old_j > _TIMES_LIMIT * most_j] = _JUMP
+    kind[new_j - old_j > _most_rise_j(readings, limit_w)] = _JUMP
     kind[is_fall] = _BACK
-    kind[is_fall & (new_j <= most_j)] = _RESET
+    kind[is_fall & (new_j <= anew_j)] = _RESET
     if range_j is not None:
         rest_j = new_j + range_j - old_j
         runs_over = (old_j >= _TOP * range_j) & (new_j <= _BOTTOM * range_j)
         if limit_w is not None:
-            runs_over |= rest_j <= most_j
+            runs_over |= rest_j <= anew_j
         kind[is_fall & runs_over & (rest_j >= 0)] = _WRAP
     return kind
 

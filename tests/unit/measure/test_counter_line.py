@@ -137,9 +137,25 @@ def test_a_fall_to_what_no_device_can_have_counted_shows_no_energy(lay: Lay) -> 
 
 
 def test_a_limit_tells_a_reset_from_a_fall_back(lay: Lay) -> None:
-    values_j = [1e6, 1e6 + 300, 50_000, 50_300]
+    values_j = [1e6, 1e6 + 300, 10_000, 10_300]
     assert lay(values_j).events.resets
     assert lay(values_j, limit_w=700.0).events.backward
+
+
+@pytest.mark.parametrize("step_s", [1, 60])
+def test_a_counter_that_slips_back_a_little_has_not_begun_again(lay: Lay, step_s: int) -> None:
+    """Taken for a reset, it would show megajoules that nobody drew."""
+    values_j = [5e6, 5e6 + 300 * step_s, 5e6 + 200 * step_s, 5e6 + 250 * step_s]
+    line = lay(values_j, time_s=[i * step_s for i in range(4)])
+    assert line.events.resets == ()
+    assert _places(line.events.backward) == [(step_s, 2 * step_s)]
+    assert line.grown_j[-1] == 350 * step_s
+
+
+def test_a_hall_has_a_counter_too(lay: Lay) -> None:
+    line = lay([1e9 + 2e6 * i for i in range(10)])
+    assert line.events == CounterEvents()
+    assert line.grown_j[-1] == 18e6
 
 
 def test_a_rise_that_no_device_draws_shows_no_energy(lay: Lay) -> None:

@@ -4,7 +4,7 @@ Rows of one run grow: each holds the totals since its start. A run's energy beco
 where the run began. Runs that follow each other on a host are one counter that begins again; runs that ran
 beside each other, as the ranks of one training do, are parts of their own, because each may hold the whole
 host (`measure.trackers` makes one figure of them). The energy of memory is an estimate: so many watts for
-each gigabyte that is there.
+each gigabyte that is there. Stamps are local; a run during which clocks change begins an hour off.
 """
 
 import math

@@ -35,7 +35,8 @@ _DELIMITERS: Final = (b",", b";", b"\t")
 _HEADER_LINES: Final = 20
 _HEADER_BYTES: Final = 64 << 10
 _LONGEST_CELL: Final = 64
-_DIGITS: Final = b"0123456789.-+eE,"
+_DIGITS: Final = b"0123456789.-+eE, "
+_LONG_EXPONENT: Final = re.compile(rb"[eE][-+]?[0-9]{5}")
 _EXPECTED: Final = (
     "a line of column names with a time (timestamp, time_s, epoch_ms) and a quantity with its unit "
     "(power_w, energy_j, gpu_util_pct)"
@@ -295,14 +296,17 @@ def _find_header(number: int, line: bytes, columns: ColumnMap | None) -> _Header
 
 
 def _parse_together(cells: Sequence[bytes]) -> NDArray[np.float64] | None:
-    """The numbers of a column; None where any cell is not plainly one."""
-    if b",".join(cells).translate(None, _DIGITS) or max(map(len, cells)) > _LONGEST_CELL:
-        return None
+    """The numbers of a column, as `parse_number` reads each; None where it refuses one."""
+    text = b",".join(cells)
+    is_plain = not text.translate(None, _DIGITS) and max(map(len, cells)) <= _LONGEST_CELL
+    parse = float if is_plain and not _LONG_EXPONENT.search(text) else parse_number
     try:
-        values = np.array([float(cell) for cell in cells], dtype=np.float64)
+        values = np.array([parse(cell) for cell in cells], dtype=np.float64)
+        if parse is float and not np.isfinite(values).all():
+            return None
     except ValueError:
         return None
-    return values if bool(np.isfinite(values).all()) else None
+    return values
 
 
 FORMATS: Final = (Format(name="plain-table", is_it=is_plain_table, decode=decode_plain_table),)

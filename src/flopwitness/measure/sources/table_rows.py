@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from flopwitness.foundation.errors import DecodeError
 from flopwitness.foundation.verdict import Finding, Severity
-from flopwitness.measure.samples import Channel, Device, Series, Trace
+from flopwitness.measure.samples import Channel, Device, Scope, Series, Trace
 from flopwitness.measure.sources.recording import MOST_SERIES, Column, Recording
 from flopwitness.measure.sources.source import Source
 from flopwitness.measure.sources.table_columns import TablePlan
@@ -54,6 +54,7 @@ class TableRows:
         self._source = source
         self._plan = plan
         self._recording = recording
+        self._holds_gpus = any(reading.scope is Scope.GPU for reading in plan.readings)
         self._owners: dict[DeviceCells, _Owner] = {}
         self._columns: dict[_Owner, list[Column]] = {}
 
@@ -127,8 +128,8 @@ class TableRows:
             return "" if index is None else told.get(index, "")
 
         host, number = text(places.host), text(places.number)
-        if number and (places.is_gpu or number.isdigit()):
-            number = f"gpu{number}" if number.isdigit() else number
+        if number.isdigit() and (places.is_gpu or self._holds_gpus):
+            number = f"gpu{number}"
         name = text(places.uuid) or _join(host or self._source.device, number)
         device = Device(name=name, chip_name=text(places.chip), host=host, driver=text(places.driver))
         return device, text(places.part)

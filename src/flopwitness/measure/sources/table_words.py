@@ -211,7 +211,8 @@ def read_time_name(name: str) -> tuple[TimeHeader, int]:
         if whole in _UTCS:
             return TimeHeader(unit_ns=unit_ns, origin=Origin.EPOCH, is_utc=True), 1
         if whole in _EPOCHS:
-            return TimeHeader(unit_ns=unit_ns, origin=Origin.EPOCH), 2
+            may_be_training = whole == "epoch" and unit_ns is None
+            return TimeHeader(unit_ns=unit_ns, origin=Origin.EPOCH), 6 if may_be_training else 2
         if whole in _CALENDARS:
             return TimeHeader(unit_ns=unit_ns), 3
         if whole in _OPENS:

@@ -23,7 +23,24 @@ FORMATS = {
 SEEDS = [(decoder.name, seed) for decoder in decoders() for seed in decoder.seeds if decoder.name in FORMATS]
 CUTS = st.lists(st.integers(0, 2_000), max_size=12)
 CELLS = st.sampled_from(
-    ["0", "1.5", "12.25", "-3", "", "N/A", "nan", "x", "1e3", "1e999", " 7 ", '"8"', "9" * 70, "0x1", "1_0"]
+    [
+        "0",
+        "1.5",
+        "12.25",
+        "-3",
+        "",
+        "N/A",
+        "nan",
+        "x",
+        "1e3",
+        "1e999",
+        " 7 ",
+        '"8"',
+        "9" * 70,
+        "0x1",
+        "1_0",
+        "1e-99999",
+    ]
 )
 TIMES = st.sampled_from(
     [

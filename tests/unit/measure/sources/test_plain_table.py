@@ -73,7 +73,7 @@ def test_a_marker_for_none_is_missing_and_no_skip(marker: str) -> None:
     assert trace.n_skipped == 0
 
 
-@pytest.mark.parametrize("cell", ["twelve", "1e999", "9" * 70, "1_000", "0x10", "1 2", "inf"])
+@pytest.mark.parametrize("cell", ["twelve", "1e999", "1e-99999", "9" * 70, "1_000", "0x10", "1 2", "inf"])
 def test_a_cell_that_is_no_number_is_missing_and_counted(cell: str) -> None:
     trace = decode(f"time_s,power_w\n0,1\n1,{cell}\n2,3\n")
     assert [math.isnan(value) for value in values(trace)] == [False, True, False]

@@ -50,6 +50,7 @@ def test_what_is_not_unmistakable_makes_none(names: tuple[str, ...]) -> None:
         (("timestamp_utc", "timestamp_epoch", "power_w"), "timestamp_utc"),
         (("elapsed_s", "timestamp", "power_w"), "timestamp"),
         (("elapsed_s", "time_s", "power_w"), "time_s"),
+        (("epoch", "step", "timestamp", "power_w"), "timestamp"),
     ],
 )
 def test_the_best_time_is_taken(names: tuple[str, ...], time: str) -> None:

@@ -48,7 +48,7 @@ def test_rows_go_to_the_devices_that_they_name() -> None:
         (("gpu", "hostname"), (b"3", b"n1"), "n1/gpu3"),
         (("gpu",), (b"GPU-xyz",), "log/GPU-xyz"),
         (("device",), (b"meter a",), "log/meter a"),
-        (("device",), (b"2",), "log/gpu2"),
+        (("device",), (b"2",), "log/2"),
         (("hostname",), (b"n1",), "n1"),
         (("gpu",), (b"",), "log"),
         (("gpu",), (b"\xff",), "log/\\xff"),
@@ -76,6 +76,12 @@ def test_a_name_beside_a_gpu_s_number_is_its_chip() -> None:
     names = ("time_s", "gpu", "name", "power_w")
     (device,) = fill(names, [[1.0]], [(b"0", b"Example A100")]).devices
     assert (device.name, device.chip_name) == ("log/gpu0", "Example A100")
+
+
+def test_a_number_beside_a_gpu_s_power_is_a_gpu_s() -> None:
+    assert [item.device for item in fill(("time_s", "index", "gpu_power_w"), [[1.0]], [(b"2",)]).series] == [
+        "log/gpu2"
+    ]
 
 
 def test_what_the_cells_say_of_a_device_is_kept() -> None:

@@ -71,13 +71,21 @@ def _follows(lane: Sequence[_Stretched], item: _Stretched) -> bool:
     lane_stop_ns = lane[-1][2]
     pause_ns = start_ns - lane_stop_ns
     both_ns = lane_stop_ns - lane_start_ns + stop_ns - start_ns
-    is_alike = (series.channel, series.scope, series.conversion) == (
-        first.channel,
-        first.scope,
-        first.conversion,
+    is_near = both_ns > 0 and 0 <= pause_ns <= min(_LONGEST_PAUSE_NS, both_ns)
+    return _kind(series) == _kind(first) and is_near and not doubt_clock(first) and not doubt_clock(series)
+
+
+def _kind(series: Series) -> tuple[object, ...]:
+    """What recordings of one device have in common."""
+    return (
+        series.channel,
+        series.scope,
+        series.part,
+        series.conversion,
+        series.timing,
+        series.averaged_s,
+        series.counter_range_j,
     )
-    is_near = 0 <= pause_ns <= min(_LONGEST_PAUSE_NS, both_ns)
-    return is_alike and is_near and not doubt_clock(first) and not doubt_clock(series)
 
 
 def _join(lane: Sequence[_Stretched]) -> list[Series]:

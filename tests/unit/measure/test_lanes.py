@@ -9,7 +9,7 @@ import pytest
 from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.measure.energy import integrate_power
 from flopwitness.measure.lanes import join_recordings
-from flopwitness.measure.samples import Channel, Scope, Series
+from flopwitness.measure.samples import Channel, Scope, Series, Timing
 
 MakeSeries = Callable[..., Series]
 
@@ -102,3 +102,27 @@ def test_steady_clocks_that_start_anew_are_laid_end_to_end(make_series: MakeSeri
     assert joined.monotonic_ns is not None
     assert (np.diff(joined.monotonic_ns) == np.diff(joined.utc_ns)).all()
     assert joined.is_estimate
+
+
+def test_single_readings_of_one_instant_are_of_several_devices(make_series: MakeSeries) -> None:
+    series = [make_series([100], device=f"gpu_{number}") for number in range(3)]
+    findings: list[Finding] = []
+    assert join_recordings(series, findings) == tuple(series)
+    assert findings == []
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"part": "VDD_SOC"},
+        {"averaged_s": 1.0},
+        {"timing": Timing.RELATIVE},
+        {"channel": Channel.POWER_AVERAGE_W},
+    ],
+)
+def test_recordings_of_another_kind_do_not_follow(
+    make_series: MakeSeries, changed: dict[str, object]
+) -> None:
+    first = make_series([100] * 10)
+    second = replace(make_series([100] * 10, time_s=range(20, 30), device="gpu_1"), **changed)  # type: ignore[arg-type]
+    assert len(join_recordings([first, second], [])) == 2

@@ -66,13 +66,14 @@ _LONGEST_NUMBER: Final = 64
 _NUMBER: Final = re.compile(rb"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?")
 _MOST_W: Final = 1e9
 _MOST_BYTE_PER_S: Final = 1e16
+_MOST_ACTIVE_PCT: Final = 110.0  # profiling counters divide two counts that are not read at one instant
 _RANGES: Final = {
     Channel.UTILISATION_PCT: (0.0, 100.0),
     Channel.MEMORY_UTILISATION_PCT: (0.0, 100.0),
-    Channel.ENGINE_ACTIVE_PCT: (0.0, 100.0),
-    Channel.SM_ACTIVE_PCT: (0.0, 100.0),
-    Channel.TENSOR_ACTIVE_PCT: (0.0, 100.0),
-    Channel.MEMORY_ACTIVE_PCT: (0.0, 100.0),
+    Channel.ENGINE_ACTIVE_PCT: (0.0, _MOST_ACTIVE_PCT),
+    Channel.SM_ACTIVE_PCT: (0.0, _MOST_ACTIVE_PCT),
+    Channel.TENSOR_ACTIVE_PCT: (0.0, _MOST_ACTIVE_PCT),
+    Channel.MEMORY_ACTIVE_PCT: (0.0, _MOST_ACTIVE_PCT),
     Channel.CPU_UTILISATION_PCT: (0.0, 100.0),
     Channel.TEMPERATURE_C: (-100.0, 300.0),
     Channel.POWER_W: (0.0, _MOST_W),

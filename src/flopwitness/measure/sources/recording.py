@@ -20,11 +20,21 @@ from flopwitness.foundation.digest import digest_bytes
 from flopwitness.foundation.errors import DecodeError
 from flopwitness.foundation.units import NANOSECOND_PER_SECOND
 from flopwitness.foundation.verdict import Finding, Severity
-from flopwitness.measure.samples import Channel, Device, Mark, RunWindow, Scope, Series, Timing, Trace
+from flopwitness.measure.samples import (
+    Channel,
+    Device,
+    Mark,
+    RunWindow,
+    Scope,
+    Series,
+    Skipped,
+    Timing,
+    Trace,
+)
 from flopwitness.measure.sources.local_time import place_local_times
 from flopwitness.measure.sources.skips import SkipTally, excerpt
 from flopwitness.measure.sources.source import ReadOptions, Source
-from flopwitness.measure.sources.values import possible_range
+from flopwitness.measure.sources.values import leave_out_impossible, tell_impossible
 from flopwitness.measure.wording import agree, plural
 
 __all__ = ["MOST_READINGS", "MOST_SERIES", "Column", "Recording", "Times"]
@@ -37,6 +47,7 @@ _USUAL_PERIOD_S: Final = 1.0  # what tegrastats, dmon and their like do where no
 _LONGEST_NAME: Final = 200
 _KEPT_OF_NAME: Final = 150
 _LEAST_NS, _MOST_NS = -(2**62), 2**62  # room for every zone's offset
+_DAY_NS: Final = 86_400 * NANOSECOND_PER_SECOND  # no zone is further from UTC
 _SHORTEST_PERIOD_S, _LONGEST_PERIOD_S = 1e-9, 1e9
 
 
@@ -238,11 +249,12 @@ class Recording:
     def trace(self) -> Trace:
         """Everything as one trace.
 
-        Impossible values are missing in it, and told. A recording without a reading is a trace without one:
+        Impossible values are missing in it, and told; readings at times that are on no calendar are skipped,
+        and counted. A recording without a reading is a trace without one:
         whether that is an error is the reader's to say.
 
         Raises:
-            DecodeError: A time that no clock shows.
+            DecodeError: A mark or run at a time that no clock shows.
         """
         placement = _Placement(
             self.times,
@@ -255,8 +267,11 @@ class Recording:
         series = tuple(
             _finish(key, column, kind, placement, rejected) for key, (column, kind) in self._columns.items()
         )
+        n_off, off = placement.skipped()
+        if n_off:
+            self._skips.add_all((off,), count=n_off)
         marks, windows = placement.place_marks(self._marks), placement.place_windows(self._windows)
-        findings = [*self._findings, *_tell_rejected(rejected, self._where), *placement.findings()]
+        findings = [*self._findings, *tell_impossible(rejected, self._where), *placement.findings()]
         return Trace(
             series=series,
             marks=marks,
@@ -293,7 +308,7 @@ class _Placement:
         self._usual_s = usual_s
         self._origin = origin
         self._where = where
-        self._n_twice = self._n_never = self._n_placed = 0
+        self._n_twice = self._n_never = self._n_placed = self._n_off = 0
 
     def place(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
         """The times, in the order of the recording, as the trace has them.
@@ -312,6 +327,23 @@ class _Placement:
         if self._times is Times.RELATIVE:
             return times - self._origin
         return self._place_numbers(times) if self._times is Times.COUNTED else times
+
+    def on_calendar(self, times: NDArray[np.int64]) -> NDArray[np.bool_] | None:
+        """Which dated times lie between 1970 and 2116; None where all do. Others are counted as skipped."""
+        if self._times not in (Times.UTC, Times.LOCAL) or not times.size:
+            return None
+        first_ns = _DAY_NS if self._times is Times.LOCAL and self._zone is not None else 0
+        if first_ns <= int(times.min()) <= int(times.max()) < _MOST_NS:
+            return None
+        chosen = (times >= first_ns) & (times < _MOST_NS)
+        self._n_off += int((~chosen).sum())
+        return chosen
+
+    def skipped(self) -> tuple[int, Skipped]:
+        """How many readings had a time that is on no calendar, and what is told of them."""
+        return self._n_off, Skipped(
+            where=self._where, expected="times between 1970 and 2116", found="a time that no clock shows"
+        )
 
     @property
     def timing(self) -> Timing:
@@ -401,49 +433,25 @@ class _Placement:
 def _finish(
     key: _Key, column: Column, kind: _Kind, placement: _Placement, rejected: "Counter[Channel]"
 ) -> Series:
-    """One column as a series; what is left out of it is counted in `rejected`."""
+    """One column as a series; what is left out of it is counted in `rejected`, or skipped."""
     value = np.array(column.values, dtype=np.float64)
-    rejected[key.channel] += _leave_out(value, key.channel)
+    rejected[key.channel] += leave_out_impossible(value, key.channel)
+    times = np.array(column.times, dtype=np.int64)
+    on_calendar = placement.on_calendar(times)
+    if on_calendar is not None:
+        times, value = times[on_calendar], value[on_calendar]
     return Series(
         device=key.device,
         channel=key.channel,
         scope=key.scope,
         part=key.part,
-        utc_ns=placement.place(np.array(column.times, dtype=np.int64)),
+        utc_ns=placement.place(times),
         value=value,
         timing=placement.timing,
         averaged_s=kind.averaged_s,
         counter_range_j=kind.counter_range_j,
         is_estimate=kind.is_estimate,
     )
-
-
-def _leave_out(value: NDArray[np.float64], channel: Channel) -> int:
-    """Make impossible values missing, in place; how many there were."""
-    low, high = possible_range(channel)
-    with np.errstate(invalid="ignore"):
-        is_impossible = (value < low) | (value > high)
-    value[is_impossible] = np.nan
-    return int(is_impossible.sum())
-
-
-def _tell_rejected(rejected: "Counter[Channel]", where: str) -> list[Finding]:
-    counts = {channel: count for channel, count in rejected.items() if count}
-    if not counts:
-        return []
-    words = ", ".join(f"{count:,} of {channel}" for channel, count in counts.items())
-    return [
-        Finding(
-            code="values-impossible",
-            severity=Severity.WARNING,
-            message=(
-                f"{plural(sum(counts.values()), 'reading')} that no such sensor can give, or that mark a "
-                f"missing one: {words}; left out, not taken as zero"
-            ),
-            where=where,
-            count=sum(counts.values()),
-        )
-    ]
 
 
 def _as_int64(times: ArrayLike, where: str) -> NDArray[np.int64]:

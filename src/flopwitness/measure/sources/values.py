@@ -6,11 +6,26 @@ neither, which a reader must count and locate. None of them is ever zero by defa
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Final
 
-from flopwitness.measure.samples import Channel
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["BLANK_FROM", "MISSING", "Unreadable", "is_missing", "parse_number", "possible_range"]
+from flopwitness.foundation.verdict import Finding, Severity
+from flopwitness.measure.samples import Channel
+from flopwitness.measure.wording import plural
+
+__all__ = [
+    "BLANK_FROM",
+    "MISSING",
+    "Unreadable",
+    "is_missing",
+    "leave_out_impossible",
+    "parse_number",
+    "possible_range",
+    "tell_impossible",
+]
 
 BLANK_FROM: Final = 2.0**47
 """From here on DCGM's floating point fields hold one of its blank values, not a reading.
@@ -120,3 +135,32 @@ def parse_number(text: bytes) -> float:
 def possible_range(channel: Channel) -> tuple[float, float]:
     """The least and the most that a channel can read, in its unit; what lies outside is no reading."""
     return _RANGES.get(channel, _WIDEST)
+
+
+def leave_out_impossible(value: NDArray[np.float64], channel: Channel) -> int:
+    """Make impossible values missing, in place; how many there were."""
+    low, high = possible_range(channel)
+    with np.errstate(invalid="ignore"):
+        is_impossible = (value < low) | (value > high)
+    value[is_impossible] = np.nan
+    return int(is_impossible.sum())
+
+
+def tell_impossible(rejected: Mapping[Channel, int], where: str) -> list[Finding]:
+    """One finding for the impossible values that were left out, with how many of which channel."""
+    counts = {channel: count for channel, count in rejected.items() if count}
+    if not counts:
+        return []
+    words = ", ".join(f"{count:,} of {channel}" for channel, count in counts.items())
+    return [
+        Finding(
+            code="values-impossible",
+            severity=Severity.WARNING,
+            message=(
+                f"{plural(sum(counts.values()), 'reading')} that no such sensor can give, or that mark a "
+                f"missing one: {words}; left out, not taken as zero"
+            ),
+            where=where,
+            count=sum(counts.values()),
+        )
+    ]

@@ -46,14 +46,26 @@ def _local_ns(text: str) -> int:
     return (moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(seconds=1) * SECOND_NS
 
 
-@pytest.mark.parametrize("times", [Times.UTC, Times.LOCAL, Times.RELATIVE])
 @pytest.mark.parametrize("zone", [None, BERLIN])
 @pytest.mark.parametrize("number", [-MOST_NS, MOST_NS, -(2**63), 2**63 - 1])
-def test_a_time_that_no_clock_shows_is_refused(times: Times, zone: ZoneInfo | None, number: int) -> None:
-    recording = _with_times(times, [0, number], options=ReadOptions(zone=zone))
+def test_a_length_that_no_clock_shows_is_refused(zone: ZoneInfo | None, number: int) -> None:
+    recording = _with_times(Times.RELATIVE, [0, number], options=ReadOptions(zone=zone))
     with pytest.raises(DecodeError, match="a time that no clock shows") as caught:
         recording.trace()
     assert caught.value.where == "a/log.csv"
+
+
+@pytest.mark.parametrize("times", [Times.UTC, Times.LOCAL])
+@pytest.mark.parametrize("zone", [None, BERLIN])
+@pytest.mark.parametrize("number", [-1, -MOST_NS, MOST_NS, -(2**63), 2**63 - 1])
+def test_one_date_that_is_on_no_calendar_does_not_hide_the_others(
+    times: Times, zone: ZoneInfo | None, number: int
+) -> None:
+    good = 10**18
+    trace = _with_times(times, [good, number, good + 1], options=ReadOptions(zone=zone)).trace()
+    assert len(trace.series[0]) == 2
+    assert trace.n_skipped == 1
+    assert trace.skipped[0].where == "a/log.csv"
 
 
 @pytest.mark.parametrize("times", list(Times))
@@ -74,13 +86,8 @@ def test_any_number_gives_a_trace_or_a_decode_error(times: Times, zone: ZoneInfo
             trace = recording.trace()
         except DecodeError:
             continue
-        assert abs(number) < MOST_NS + 26 * HOUR_NS
-        assert len(trace.series[0]) == len(trace.marks) == len(trace.windows) == 1
-
-
-def test_times_before_1970_are_kept_as_they_are() -> None:
-    trace = _with_times(Times.UTC, [-5, 0]).trace()
-    assert trace.series[0].utc_ns.tolist() == [-5, 0]
+        assert trace.n_skipped or abs(number) < MOST_NS + 26 * HOUR_NS
+        assert len(trace.series[0]) + trace.n_skipped == len(trace.marks) == len(trace.windows) == 1
 
 
 def test_utc_needs_no_assumption() -> None:

@@ -4,8 +4,9 @@ With `--watch` each row has an epoch in seconds; without it rows have no time an
 known by name in every spelling of the tool's versions.
 """
 
+import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,7 +16,7 @@ from flopwitness.measure.samples import Channel, Device, Scope, Trace
 from flopwitness.measure.sources.cells import split_cells
 from flopwitness.measure.sources.format import Format
 from flopwitness.measure.sources.json_documents import read_documents
-from flopwitness.measure.sources.recording import Recording, Times
+from flopwitness.measure.sources.recording import MOST_SERIES, Column, Recording, Times
 from flopwitness.measure.sources.skips import excerpt
 from flopwitness.measure.sources.source import Source
 from flopwitness.measure.sources.sweeps import Sweeps
@@ -111,6 +112,7 @@ _BOARDS: Final = frozenset(
     {Channel.POWER_W, Channel.POWER_AVERAGE_W, Channel.POWER_LIMIT_W, Channel.ENERGY_COUNTER_J}
 )
 _TICKS: Final = "energy_accumulator"
+_RESOLUTION: Final = "counter_resolution"
 _GPU: Final = re.compile(rb"[0-9]{1,4}")
 _MEASURE: Final = re.compile(r"([-+]?[0-9][0-9.eE+-]*) ?([A-Za-z%\u00b0]{0,5})")
 
@@ -156,6 +158,42 @@ def decode_amd_smi(source: Source) -> Trace:
     return reader.finish()
 
 
+@dataclass(slots=True, kw_only=True)
+class _Reading:
+    """One field that is read: its place and name, what it is, and its column once it has a reading.
+
+    Attributes:
+        place: Its place among the fields.
+        name: Its name.
+        quantity: What it is.
+        resolution: The place of what one tick is; None where the record does not say.
+        column: Takes its readings.
+    """
+
+    place: int
+    name: str
+    quantity: _Quantity
+    resolution: int | None
+    column: Column | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lane:
+    """Where the fields of one GPU's records go, or of one partition of it.
+
+    Attributes:
+        device: The GPU's name.
+        slice_name: The partition; "" for the whole board.
+        readings: The fields that are read.
+        keys: What a sweep holds once.
+    """
+
+    device: str
+    slice_name: str
+    readings: list[_Reading]
+    keys: frozenset[Hashable]
+
+
 class _Reader:
     """Reads both forms into one recording."""
 
@@ -163,11 +201,12 @@ class _Reader:
         self.recording = Recording(source, times=Times.COUNTED)
         self._source = source
         self._sweeps = Sweeps()
-        self._names: list[str] = []
+        self._names: tuple[str, ...] = ()
         self._times: TimeReader | None = None
         self._is_counted: bool | None = None
         self._first_line = b""
         self._shared: set[str] = set()
+        self._lanes: dict[tuple[tuple[str, ...], bytes, bytes], _Lane] = {}
 
     def read_line(self, number: int, line: bytes) -> None:
         """A line of CSV: a header, a row, or what the tool says to the person at the terminal."""
@@ -175,14 +214,14 @@ class _Reader:
         if not line.strip() or line.startswith((_CTRL, b"#")):
             return
         if line[:14].lower().startswith((b"gpu,", b"timestamp,gpu,")) and not line[:1].isdigit():
-            self._names = _names(line)
+            self._names = tuple(_names(line))
             return
         cells = split_cells(line)
         if not self._names or len(cells) != len(self._names):
             expected = f"{len(self._names)} cells" if self._names else _EXPECTED
             self.recording.skip(number, expected=expected, found=line)
             return
-        self._take(number, line, dict(zip(self._names, cells, strict=True)))
+        self._take(number, line, self._names, cells)
 
     def read_document(self, number: int, text: bytes, value: JsonValue) -> None:
         """A JSON document: a list of GPUs, or an object that holds one."""
@@ -196,77 +235,90 @@ class _Reader:
             if isinstance(item, list):  # a watch writes its sweeps as lists in a list
                 items.extend(inner for inner in item if isinstance(inner, dict))
             elif isinstance(item, dict) and "gpu" in item:
-                self._take(number, text[:_LONGEST_TEXT], dict(_flatten(item, (), 0)))
+                fields = dict(_flatten(item, (), 0))
+                self._take(number, text[:_LONGEST_TEXT], tuple(fields), tuple(fields.values()))
             elif not (isinstance(item, dict) and ("cpu" in item or "core" in item)):
                 self.recording.skip(
                     number, expected="an object of one GPU", found=str(item).encode()[:_LONGEST_TEXT]
                 )
         self.recording.check_size()
 
-    def _take(self, number: int, found: bytes, fields: Mapping[str, bytes]) -> None:
+    def _take(self, number: int, found: bytes, names: tuple[str, ...], cells: Sequence[bytes]) -> None:
         """The readings of one GPU, or of one partition of it, at one time."""
-        gpu, slice_name = fields.get("gpu", b"").strip(), _slice_of(fields)
-        known = _known(fields)
+        gpu, part = _cell(names, cells, "gpu"), _cell(names, cells, "xcp")
         if not _GPU.fullmatch(gpu):
             self.recording.skip(number, expected="a GPU's number", found=found)
             return
-        if not known:
+        lane = self._lanes.get((names, gpu, part))
+        if lane is None:
+            if len(self._lanes) >= MOST_SERIES:
+                self._lanes.clear()
+            lane = self._lanes[names, gpu, part] = self._open(names, gpu, part)
+        if not lane.readings:
             return
-        device = f"{self._source.device}/gpu{int(gpu)}"
-        if slice_name:
-            self._shared.add(device)
-            known = {name: item for name, item in known.items() if item.channel not in _BOARDS}
         try:
-            time = self._place(device, slice_name, fields, known)
+            time = self._place(lane, names, cells)
         except Unreadable:
             self.recording.skip(number, expected="a time like those before", found=found)
             return
-        for name, quantity in known.items():
-            column = self.recording.column(
-                device,
-                quantity.channel,
-                Scope.INSTANCE if slice_name else Scope.GPU,
-                part="/".join(part for part in (slice_name, quantity.part) if part),
-                averaged_s=quantity.averaged_s,
-            )
-            column.add(time, self._parse(number, name, quantity, fields))
+        for reading in lane.readings:
+            if reading.column is None:
+                reading.column = self._column(lane, reading.quantity)
+            reading.column.add(time, self._parse(number, reading, cells))
 
-    def _place(
-        self, device: str, slice_name: str, fields: Mapping[str, bytes], known: Mapping[str, _Quantity]
-    ) -> int:
+    def _open(self, names: tuple[str, ...], gpu: bytes, part: bytes) -> _Lane:
+        """Where the fields of a GPU's records go."""
+        device, slice_name = f"{self._source.device}/gpu{int(gpu)}", _slice_of(part)
+        if slice_name:
+            self._shared.add(device)
+        resolution = names.index(_RESOLUTION) if _RESOLUTION in names else None
+        readings = [
+            _Reading(place=names.index(name), name=name, quantity=quantity, resolution=resolution)
+            for name, quantity in _known(names).items()
+            if not slice_name or quantity.channel not in _BOARDS
+        ]
+        keys = frozenset((device, slice_name, _key(reading.quantity)) for reading in readings)
+        return _Lane(device=device, slice_name=slice_name, readings=readings, keys=keys)
+
+    def _column(self, lane: _Lane, quantity: _Quantity) -> Column:
+        return self.recording.column(
+            lane.device,
+            quantity.channel,
+            Scope.INSTANCE if lane.slice_name else Scope.GPU,
+            part="/".join(part for part in (lane.slice_name, quantity.part) if part),
+            averaged_s=quantity.averaged_s,
+        )
+
+    def _place(self, lane: _Lane, names: tuple[str, ...], cells: Sequence[bytes]) -> int:
         """The time of a row, or the number of its sweep.
 
         Raises:
             Unreadable: No time among rows with times, or the reverse.
         """
-        cell = fields.get("timestamp")
+        is_counted = "timestamp" not in names
         if self._is_counted is None:
-            self._is_counted = cell is None
-        if (cell is None) is not self._is_counted:
+            self._is_counted = is_counted
+        if is_counted is not self._is_counted:
             raise Unreadable("a time that is missing")
-        if cell is None:
-            return self._sweeps.place(
-                device, ((slice_name, quantity) for quantity in map(_key, known.values()))
-            )
+        if is_counted:
+            return self._sweeps.place(lane.keys)
+        cell = _cell(names, cells, "timestamp")
         if self._times is None:
             form = settle_form(cell, TimeHeader())
             self._times, self.recording.times = TimeReader(form), form.times
         return self._times.read(cell)
 
-    def _parse(self, number: int, name: str, quantity: _Quantity, fields: Mapping[str, bytes]) -> float:
-        text = fields[name].strip()
+    def _parse(self, number: int, reading: _Reading, cells: Sequence[bytes]) -> float:
+        text = cells[reading.place].strip()
         try:
-            if name == _TICKS:
-                resolution = (
-                    parse_number(fields.get("counter_resolution", b""))
-                    if fields.get("counter_resolution")
-                    else _TICK_UJ
-                )
-                return parse_number(text) * resolution * _MICRO
-            return _read_measure(text, quantity.units)
+            if reading.name == _TICKS:
+                tick_uj = _TICK_UJ if reading.resolution is None else parse_number(cells[reading.resolution])
+                return parse_number(text) * tick_uj * _MICRO
+            return _read_measure(text, reading.quantity.units)
         except Unreadable:
-            self.recording.skip(number, expected=f"a {quantity.channel} or N/A in {name}", found=text)
-            return float("nan")
+            expected = f"a {reading.quantity.channel} or N/A in {reading.name}"
+            self.recording.skip(number, expected=expected, found=text)
+            return math.nan
 
     def finish(self) -> Trace:
         """The trace.
@@ -290,20 +342,24 @@ def _key(quantity: _Quantity) -> tuple[Channel, str]:
     return quantity.channel, quantity.part
 
 
-def _slice_of(fields: Mapping[str, bytes]) -> str:
+def _cell(names: tuple[str, ...], cells: Sequence[bytes], name: str) -> bytes:
+    """The cell of a field; b"" where there is no such field."""
+    return cells[names.index(name)].strip() if name in names else b""
+
+
+def _slice_of(text: bytes) -> str:
     """The name of the partition that a row is of; "" for the first, which stands for the whole board."""
-    text = fields.get("xcp", b"").strip()
     return f"xcp-{int(text)}" if _GPU.fullmatch(text) and int(text) else ""
 
 
-def _known(fields: Mapping[str, bytes]) -> dict[str, _Quantity]:
+def _known(names: Sequence[str]) -> dict[str, _Quantity]:
     """The fields that are read, each quantity once."""
-    is_hot = "hotspot" in fields or "edge" in fields  # beside them `mem` is a temperature
+    is_hot = "hotspot" in names or "edge" in names  # beside them `mem` is a temperature
     known: dict[str, _Quantity] = {}
     seen: set[tuple[Channel, str]] = set()
-    for name in fields:
+    for name in names:
         quantity = _MEMORY_HOT if name == "mem" and is_hot else _FIELDS.get(name)
-        if name == _TICKS and "total_energy_consumption" not in fields:
+        if name == _TICKS and "total_energy_consumption" not in names:
             quantity = _ENERGY
         if quantity is not None and _key(quantity) not in seen:
             seen.add(_key(quantity))
@@ -317,6 +373,8 @@ def _read_measure(text: bytes, units: Mapping[str, float]) -> float:
     Raises:
         Unreadable: No number, or one in a unit of something else.
     """
+    if text[-1:].isdigit():
+        return parse_number(text) * next(iter(units.values()))
     match = _MEASURE.fullmatch(text.decode("utf-8", "backslashreplace"))
     if match is None:
         return parse_number(text)

@@ -5,7 +5,7 @@ column in microjoules where there is one; its bare counter counts ticks.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -15,7 +15,7 @@ from flopwitness.measure.samples import Channel, Device, Scope, Trace
 from flopwitness.measure.sources.cells import split_cells
 from flopwitness.measure.sources.format import Format
 from flopwitness.measure.sources.json_documents import read_documents
-from flopwitness.measure.sources.recording import Recording, Times
+from flopwitness.measure.sources.recording import MOST_SERIES, Column, Recording, Times
 from flopwitness.measure.sources.skips import excerpt
 from flopwitness.measure.sources.source import Source
 from flopwitness.measure.sources.sweeps import Sweeps
@@ -41,6 +41,7 @@ _SMOOTHED_S: Final = (
 _LONGEST_TEXT: Final = 100
 _EXPECTED: Final = "rocm-smi's output: a table that begins with `device,`, its JSON, or its console tables"
 _TICKS: Final = "energy counter"
+_MICROJOULES: Final = "accumulated energy (uj)"
 _SOCKET: Final = "power, socket"  # ours: the console's column of power, named by the row below its header
 _PROOF: Final = (
     b"Graphics Package Power",
@@ -79,7 +80,7 @@ _QUANTITIES: Final[Mapping[str, _Quantity]] = {
     "gpu%": _BUSY,
     "gpu memory use (%)": _MEMORY_BUSY,
     "gpu memory read/write activity (%)": _MEMORY_BUSY,
-    "accumulated energy (uj)": _Quantity(channel=Channel.ENERGY_COUNTER_J, factor=_MICRO),
+    _MICROJOULES: _Quantity(channel=Channel.ENERGY_COUNTER_J, factor=_MICRO),
     _TICKS: _Quantity(channel=Channel.ENERGY_COUNTER_J, factor=TICK_UJ * _MICRO),
     "sclk clock speed:": _CLOCK,
     "sclk": _CLOCK,
@@ -144,6 +145,23 @@ def _known(names: Iterable[str]) -> list[str]:
     return [name for name in names if name in _QUANTITIES]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lane:
+    """Where the cells of one card's rows go.
+
+    Attributes:
+        device: The card's name.
+        chip: The place of the cell with the chip's name; None where there is none.
+        readings: For each reading the place of its cell, its unit, and its column.
+        keys: What a sweep holds once.
+    """
+
+    device: str
+    chip: int | None
+    readings: tuple[tuple[int, float, Column], ...]
+    keys: frozenset[Hashable]
+
+
 class _Reader:
     """Reads the three forms into one recording."""
 
@@ -151,19 +169,20 @@ class _Reader:
         self.recording = Recording(source, times=Times.COUNTED)
         self._source = source
         self._sweeps = Sweeps()
-        self._table: list[str] = []
-        self._header = b""
-        self._concise: list[str] = []
+        self._table: tuple[str, ...] = ()
+        self._concise: tuple[str, ...] = ()
         self._first_line = b""
         self._driver = ""
         self._cards: set[str] = set()
+        self._chips: set[tuple[str, bytes]] = set()
+        self._lanes: dict[tuple[str, tuple[str, ...]], _Lane] = {}
 
     def read_line(self, number: int, line: bytes) -> None:
         self._first_line = self._first_line or line.strip()
         if (console := _CONSOLE_LINE.match(line)) is not None:
             self._read_console(number, console)
         elif line[:7].lower() == b"device,":
-            self._table, self._header = _names(line), line
+            self._table = tuple(_names(line))
         elif _CONCISE.match(line) and b"  " in line:
             self._concise = _concise_names(line)
         elif self._concise and (b"(Avg)" in line or b"(Socket)" in line):
@@ -177,7 +196,7 @@ class _Reader:
 
     def _read_chatter(self, line: bytes) -> None:
         if line.startswith(b"="):
-            self._concise = self._concise if set(line.strip()) == {ord("=")} else []
+            self._concise = self._concise if set(line.strip()) == {ord("=")} else ()
         driver = _DRIVER.match(line)
         if driver is not None and driver[1] != b"Driver version":
             self._driver = driver[1].decode("utf-8", "backslashreplace")
@@ -189,25 +208,25 @@ class _Reader:
             expected = f"a card and {plural(len(self._table) - 1, 'cell')}" if self._table else _EXPECTED
             self.recording.skip(number, expected=expected, found=line)
             return
-        self._take(number, card[1], dict(zip(self._table, cells, strict=True)))
+        self._take(number, card[1], self._table, cells)
 
     def _read_console(self, number: int, match: "re.Match[bytes]") -> None:
         """A line such as `GPU[0] : GPU use (%): 42`; lines of other facts are passed over."""
         name, colon, cell = match[2].rpartition(b": ")
         told = name.strip().decode("utf-8", "backslashreplace").lower()
         if colon and (told in _QUANTITIES or told in _CHIP_NAMES):
-            self._take(number, match[1].decode("ascii"), {told: cell})
+            self._take(number, match[1].decode("ascii"), (told,), (cell,))
 
     def _name_power(self, is_average: bool) -> None:  # noqa: FBT001 (one of two words)
         name = "avgpwr" if is_average else _SOCKET
-        self._concise = [name if known == "power" else known for known in self._concise]
+        self._concise = tuple(name if known == "power" else known for known in self._concise)
 
     def _read_concise(self, number: int, line: bytes) -> None:
         cells = _split_concise(line)
         if len(cells) != len(self._concise) or not cells[0].isdigit() or len(cells[0]) > 4:  # noqa: PLR2004
             self.recording.skip(number, expected=plural(len(self._concise), "cell"), found=line)
             return
-        self._take(number, cells[0].decode("ascii"), dict(zip(self._concise, cells, strict=True)))
+        self._take(number, cells[0].decode("ascii"), self._concise, cells)
 
     def read_document(self, number: int, text: bytes, value: object) -> None:
         """One JSON document: a sweep over all cards."""
@@ -219,32 +238,51 @@ class _Reader:
             card = _CARD.fullmatch(name)
             if card is not None and isinstance(facts, dict):
                 told = {str(key).lower(): _as_bytes(fact) for key, fact in facts.items()}
-                self._take(number, card[1], told)
+                self._take(number, card[1], tuple(told), tuple(told.values()))
             elif name == "system" and isinstance(facts, dict):
                 self._driver = _as_bytes(facts.get("Driver version")).decode()[:_LONGEST_TEXT]
         self.recording.check_size()
 
-    def _take(self, number: int, card: str, cells: Mapping[str, bytes]) -> None:
+    def _take(self, number: int, card: str, names: tuple[str, ...], cells: Sequence[bytes]) -> None:
         """The readings of one card in one sweep."""
-        known = _known(cells)
-        if "accumulated energy (uj)" in known and _TICKS in known:
-            known.remove(_TICKS)
-        device = f"{self._source.device}/card{int(card)}"
-        chip = next((cells[name] for name in _CHIP_NAMES if cells.get(name)), b"")
-        if device not in self._cards or chip:
-            self._describe(device, chip)
-        if not known:
+        lane = self._lanes.get((card, names))
+        if lane is None:
+            if len(self._lanes) >= MOST_SERIES:
+                self._lanes.clear()
+            lane = self._lanes[card, names] = self._open(card, names)
+        if lane.chip is not None and (lane.device, cells[lane.chip]) not in self._chips:
+            self._describe(lane.device, cells[lane.chip])
+        if not lane.readings:
             return
-        sweep = self._sweeps.place(device, (_QUANTITIES[name] for name in known))
-        for name in known:
+        sweep = self._sweeps.place(lane.keys)
+        for place, factor, column in lane.readings:
+            column.add(sweep, self._parse(number, cells[place]) * factor)
+
+    def _open(self, card: str, names: tuple[str, ...]) -> _Lane:
+        """Where the readings of a card go from a table with these columns."""
+        device = f"{self._source.device}/card{int(card)}"
+        known = {name: place for place, name in enumerate(names) if name in _QUANTITIES}
+        if _MICROJOULES in known:
+            known.pop(_TICKS, None)
+        self._describe(device, b"")
+        readings = []
+        for name, place in known.items():
             quantity = _QUANTITIES[name]
-            value = self._parse(number, cells[name]) * quantity.factor
             column = self.recording.column(
                 device, quantity.channel, Scope.GPU, part=quantity.part, averaged_s=quantity.averaged_s
             )
-            column.add(sweep, value)
+            readings.append((place, quantity.factor, column))
+        return _Lane(
+            device=device,
+            chip=next((names.index(name) for name in _CHIP_NAMES if name in names), None),
+            readings=tuple(readings),
+            keys=frozenset((device, _QUANTITIES[name]) for name in known),
+        )
 
     def _describe(self, device: str, chip: bytes) -> None:
+        if len(self._chips) >= MOST_SERIES:
+            self._chips.clear()
+        self._chips.add((device, chip))
         self._cards.add(device)
         text = b"" if is_missing(chip) else chip.strip()[:_LONGEST_TEXT]
         self.recording.describe(Device(name=device, chip_name=text.decode("utf-8", "backslashreplace")))
@@ -277,8 +315,8 @@ def _as_bytes(fact: object) -> bytes:
     return b"" if fact is None else str(fact).encode("utf-8", "backslashreplace")
 
 
-def _concise_names(line: bytes) -> list[str]:
-    return [name.decode("utf-8", "backslashreplace").strip().lower() for name in _split_concise(line)]
+def _concise_names(line: bytes) -> tuple[str, ...]:
+    return tuple(name.decode("utf-8", "backslashreplace").strip().lower() for name in _split_concise(line))
 
 
 def _split_concise(line: bytes) -> list[bytes]:

@@ -1,6 +1,6 @@
 """Readings without a time, numbered by the sweep over the devices in which they were taken."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 
 __all__ = ["Sweeps"]
 
@@ -15,11 +15,10 @@ class Sweeps:
         self._seen: set[Hashable] = set()
         self._number = 0
 
-    def place(self, device: str, quantities: Iterable[Hashable]) -> int:
-        """The number of the sweep, from 0, that readings of these quantities of a device are of."""
-        keys = {(device, quantity) for quantity in quantities}
-        if not self._seen.isdisjoint(keys):
+    def place(self, quantities: frozenset[Hashable]) -> int:
+        """The number of the sweep, from 0, that readings of these quantities of devices are of."""
+        if not self._seen.isdisjoint(quantities):
             self._number += 1
             self._seen.clear()
-        self._seen |= keys
+        self._seen |= quantities
         return self._number

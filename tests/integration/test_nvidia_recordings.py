@@ -175,6 +175,16 @@ def test_other_sections_and_whole_captures_are_no_logs(shared_data: Path, captur
     assert not CSV[0].is_it((shared_data / "data" / "nvidia_smi" / f"{capture}.txt").read_bytes(), "log")
 
 
+@pytest.mark.parametrize("capture", sorted(CAPTURES))
+def test_a_whole_capture_gives_its_snapshots(shared_data: Path, capture: str) -> None:
+    data = (shared_data / "data" / "nvidia_smi" / f"{capture}.txt").read_bytes()
+    trace = _read(QUERY[0], data)
+    idle, loaded = CAPTURES[capture]
+    series = {item.channel: item for item in trace.series if item.scope is Scope.GPU}
+    assert series[Channel.POWER_W].value.tolist() == [idle[1], loaded[1]]
+    assert trace.n_skipped > 900
+
+
 @pytest.mark.parametrize(
     ("case", "rows"),
     [

@@ -152,16 +152,19 @@ class Rows:
     def groups(self, columns: Sequence[int]) -> tuple[NDArray[np.int64], list[int]] | None:
         """For each row the number of its group, shape (n_rows,), and the first row of each group.
 
-        Rows are of one group where their cells in these columns are the same. None where a cell is longer
-        than any name.
+        Rows of one group have the same cells in these columns; so may two groups, where rows come in turn.
+        None where a cell is longer than any name.
         """
         words: list[NDArray[np.uint64]] = []
-        mixed = np.zeros(len(self), dtype=np.uint64)
         for column in columns:
             found = self._words(column)
             if found is None:
                 return None
             words += found
+        period = _find_period(words, len(self))
+        if period:
+            return np.arange(len(self)) % period, list(range(period))
+        mixed = np.zeros(len(self), dtype=np.uint64)
         for word in words:
             mixed = (mixed ^ word) * _MIXER
             mixed ^= mixed >> _HALF
@@ -178,9 +181,13 @@ class Rows:
         if n_words * _WORD_BYTES > _PAD:
             return None
         text = self._cut_out(start, max(1, n_words) * _WORD_BYTES).view(np.uint64).reshape(len(self), -1)
+        if width[0] == width.max() == width.min():
+            width = width[:1]
         words = [
             word & _LEADING[np.clip(width - i * _WORD_BYTES, 0, _WORD_BYTES)] for i, word in enumerate(text.T)
         ]
+        if width.size == 1:
+            return words
         return [*words, width.astype(np.uint64)]
 
     def _bounds(self, column: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -206,6 +213,15 @@ class Rows:
         """`width` bytes from each start on as one item each, shape (n_rows,)."""
         n_windows = self._text.size - width + 1
         return np.ndarray(n_windows, dtype=f"V{width}", buffer=self._text, strides=(1,))[start]
+
+
+def _find_period(words: Sequence[NDArray[np.uint64]], n_rows: int) -> int:
+    """After how many rows all rows come again in the same order, as those of several devices do; else 0."""
+    is_first = np.ones(n_rows, dtype=np.bool_)
+    for word in words:
+        is_first &= word == word[0]
+    period = int(np.argmax(is_first[1:])) + 1 if is_first[1:].any() else 0
+    return period if period and all((word[period:] == word[:-period]).all() for word in words) else 0
 
 
 def _number_groups(key: NDArray[np.uint64]) -> tuple[NDArray[np.int64], list[int]]:

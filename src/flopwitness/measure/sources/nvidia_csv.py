@@ -215,8 +215,9 @@ class _Log:
         devices = [self._device(layout, [rows.cell(row, column) for column in columns]) for row in first]
         places = {device: place for place, device in enumerate(dict.fromkeys(devices))}
         number = np.array([places[device] for device in devices])[number]
+        is_in_turn = bool((number == np.arange(len(rows)) % len(places)).all())
         for device, place in places.items():
-            where = np.flatnonzero(number == place) if len(places) > 1 else slice(None)
+            where = slice(place, None, len(places)) if is_in_turn else np.flatnonzero(number == place)
             if time_ns is None:
                 n_before = self._counts.get(device, 0)
                 n_rows = number[where].size

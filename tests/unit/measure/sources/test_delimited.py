@@ -142,6 +142,13 @@ def test_rows_are_grouped_by_their_cells() -> None:
     assert first == [0, 1, 3]
 
 
+@pytest.mark.parametrize("names", ["abcabcab", "abcabcba", "aaaa", "abbabb", "ababc", "a", "ab", "aab"])
+def test_rows_in_turn_and_out_of_turn_are_grouped(names: str) -> None:
+    found = _rows(*(f"{name},1" for name in names)).groups([0])
+    assert found is not None
+    assert [names[found[1][group]] for group in found[0].tolist()] == list(names)
+
+
 def test_without_columns_all_rows_are_of_one_group() -> None:
     found = _rows("0,a", "1,b").groups([])
     assert found is not None

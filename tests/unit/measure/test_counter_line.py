@@ -122,8 +122,16 @@ def test_a_low_reading_that_stands_out_is_left_out(lay: Lay, low_j: float) -> No
     assert line.events.resets == ()
 
 
-def test_a_young_counter_that_begins_again_is_no_outlier(lay: Lay) -> None:
-    line = lay([0, 300, 50, 350])
+@pytest.mark.parametrize("odd_j", [9e9, 5e6])
+def test_neighbours_that_agree_leave_an_outlier_out(lay: Lay, odd_j: float) -> None:
+    line = lay([1e7, 1e7 + 300, odd_j, 1e7 + 300, 1e7 + 600])
+    assert line.grown_j.tolist() == [0, 300, 300, 600]
+    assert _places(line.events.backward) == [(1, 2)]
+
+
+@pytest.mark.parametrize("limit_w", [None, 100.0])
+def test_a_young_counter_that_begins_again_is_no_outlier(lay: Lay, limit_w: float | None) -> None:
+    line = lay([0, 300, 50, 350], limit_w=limit_w)
     assert line.grown_j.tolist() == [0, 300, 350, 650]
     assert _places(line.events.resets) == [(1, 2)]
 
@@ -142,11 +150,14 @@ def test_a_limit_tells_a_reset_from_a_fall_back(lay: Lay) -> None:
     assert lay(values_j, limit_w=700.0).events.backward
 
 
+@pytest.mark.parametrize("limit_w", [None, 700.0])
 @pytest.mark.parametrize("step_s", [1, 60])
-def test_a_counter_that_slips_back_a_little_has_not_begun_again(lay: Lay, step_s: int) -> None:
+def test_a_counter_that_slips_back_a_little_has_not_begun_again(
+    lay: Lay, step_s: int, limit_w: float | None
+) -> None:
     """Taken for a reset, it would show megajoules that nobody drew."""
     values_j = [5e6, 5e6 + 300 * step_s, 5e6 + 200 * step_s, 5e6 + 250 * step_s]
-    line = lay(values_j, time_s=[i * step_s for i in range(4)])
+    line = lay(values_j, time_s=[i * step_s for i in range(4)], limit_w=limit_w)
     assert line.events.resets == ()
     assert _places(line.events.backward) == [(step_s, 2 * step_s)]
     assert line.grown_j[-1] == 350 * step_s
@@ -243,6 +254,12 @@ def test_the_steady_clock_tells_the_time(make_series: MakeSeries) -> None:
 def test_two_counters_in_one_log_are_told(lay: Lay) -> None:
     values_j = [7e7 + 300 * i if i % 2 else 1e7 + 100 * i for i in range(40)]
     assert lay(values_j).is_mixed
+
+
+def test_a_counter_that_begins_again_all_the_time_is_no_counter(lay: Lay) -> None:
+    line = lay([300.0 * (i % 3) for i in range(40)])
+    assert len(line.events.resets) == 13
+    assert line.is_mixed
 
 
 def test_a_few_resets_are_no_mixture(lay: Lay) -> None:

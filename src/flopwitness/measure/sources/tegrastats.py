@@ -72,7 +72,7 @@ def _is_tegrastats(head: bytes, name: str) -> bool:
     return _SIGN.search(decode_head(head[:_HEAD_BYTES])) is not None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Batch:
     """What one batch of lines holds, by the place of each line in it.
 
@@ -109,7 +109,12 @@ class _Reader:
 
     def read(self, lines: LineBatch) -> None:
         size = len(lines.lines)
-        batch = _Batch(lines.first, lines.lines, np.zeros(size, np.bool_), np.zeros(size, np.int64))
+        batch = _Batch(
+            first=lines.first,
+            lines=lines.lines,
+            is_sample=np.zeros(size, dtype=np.bool_),
+            times=np.zeros(size, dtype=np.int64),
+        )
         alike: dict[bytes, list[int]] = {}
         for place, words in enumerate(words_of(batch.lines)):
             places = alike.get(words)

@@ -7,7 +7,7 @@ number that was cut.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from typing import Final
@@ -65,14 +65,12 @@ class Slot:
         up: It is multiplied with this.
         down: And divided by this.
         blank: The number that stands for no reading; None where every number is one.
-        pattern: What the number looks like.
     """
 
     quantity: Quantity
     up: float = 1.0
     down: float = 1.0
     blank: float | None = None
-    pattern: bytes = rb"[0-9]+"
 
 
 _CORE_LOAD: Final = Slot(CPU_LOAD)
@@ -83,11 +81,11 @@ _LOAD: Final = Slot(GPU_LOAD)
 _GPU_CLOCKS: Final = tuple(
     Slot(Quantity(Channel.CLOCK_HZ, Scope.GPU, f"gpc{index}"), up=_MHZ) for index in range(_MOST_CLOCKS)
 )
-_TEMPERATURE: Final = Slot(GPU_TEMPERATURE, blank=NO_TEMPERATURE_C, pattern=rb"-?[0-9]+(?:\.[0-9]+)?")
+_TEMPERATURE: Final = Slot(GPU_TEMPERATURE, blank=NO_TEMPERATURE_C)
 _USED: Final = {unit: Slot(_MEMORY_USED, up=size) for unit, size in _BYTES.items()}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
     """What the numbers of lines of one kind are.
 
@@ -124,7 +122,7 @@ class Shape:
         return readings
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fields:
     """What stands in one line.
 
@@ -142,8 +140,7 @@ class Fields:
         """The same without a number that touches the line's end, for a line that was cut there."""
         if not self.spans or self.spans[-1][1] < len(line):
             return self
-        shape = Shape(self.shape.slots[:-1], self.shape.unread, self.shape.has_cores)
-        return Fields(self.stamp_bytes, shape, self.spans[:-1])
+        return replace(self, shape=replace(self.shape, slots=self.shape.slots[:-1]), spans=self.spans[:-1])
 
 
 def find_fields(line: bytes) -> Fields | None:
@@ -193,7 +190,8 @@ class _Finder:
 
     def fields(self, *, stamp_bytes: int) -> Fields:
         unread = tuple(quantity for quantity in self._unread if quantity not in self._known)
-        return Fields(stamp_bytes, Shape(tuple(self._slots), unread, self._has_cores), tuple(self._spans))
+        shape = Shape(slots=tuple(self._slots), unread=unread, has_cores=self._has_cores)
+        return Fields(stamp_bytes=stamp_bytes, shape=shape, spans=tuple(self._spans))
 
     def _add(self, slot: Slot, span: tuple[int, int]) -> None:
         if slot.quantity not in self._known:
@@ -235,4 +233,4 @@ class _Finder:
 
 @lru_cache(maxsize=256)
 def _rail_slot(name: bytes) -> Slot:
-    return Slot(rail_power(name.decode("ascii")), down=1_000.0, pattern=rb"-?[0-9]+")
+    return Slot(rail_power(name.decode("ascii")), down=1_000.0)

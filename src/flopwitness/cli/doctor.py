@@ -9,6 +9,7 @@ from flopwitness.cli.options import format_option, json_option, paths_argument, 
 from flopwitness.cli.settings import check_settings_place, find_settings_used
 from flopwitness.cli.told import tell_scope_overruled, tell_settings_used
 from flopwitness.foundation.verdict import rank_findings
+from flopwitness.measure.daylight import assess_daylight
 from flopwitness.measure.inventory import list_readings
 from flopwitness.measure.quality import assess_reading
 from flopwitness.measure.sources.formats import read_evidence
@@ -42,6 +43,7 @@ def command(
     findings = rank_findings(
         [
             *assess_reading(trace),
+            *assess_daylight(trace),
             *tell_scope_overruled(trace, reading.scope),
             *tell_settings_used(settings),
         ]

@@ -30,7 +30,7 @@ def expected_devices(
     The nodes that a log declares are its word, so they only ever add to what the chips need; but where it
     declares more chips a node than the catalogue's server holds, so many fit.
     """
-    declared = trace.declaration.nodes if trace.declaration is not None and scope.is_node else None
+    declared = trace.declaration.nodes if trace.declaration is not None and scope.is_per_node else None
     return max(declared or 0, len(series), needed_devices(scope, chips, count, declared=trace.declaration))
 
 
@@ -38,7 +38,7 @@ def needed_devices(
     scope: Scope, chips: Sequence[Chip], count: int, *, declared: Declaration | None = None
 ) -> int:
     """How many devices so many chips need at least: one each, or the nodes that they fill."""
-    if not scope.is_node:
+    if not scope.is_per_node:
         return count
     in_a_node = min(map(_chips_in_a_node, chips))
     if declared is not None and declared.nodes and declared.chips:
@@ -62,7 +62,7 @@ def covers_limits(scope: Scope, chips: Sequence[Chip]) -> bool:
     """
     if scope is Scope.RAIL:
         return all(chip.power_scope == "rail" for chip in chips)
-    if scope is Scope.GPU:
+    if scope in (Scope.GPU, Scope.NODE_GPUS):
         return all(chip.power_scope != "module" for chip in chips)
     return scope.is_node or scope is Scope.MODULE
 
@@ -83,7 +83,7 @@ def device_limit_w(chips: Sequence[Chip], count: int, scope: Scope, n_devices: i
     for chip in chips:
         if chip.power_limit_w is None:
             return None
-        if not scope.is_node:
+        if not scope.is_per_node:
             limits.append(_BOARD_OVER_CHIP * chip.power_limit_w.value)
             continue
         n_chips = max(math.ceil(count / max(1, n_devices)), min(count, _chips_in_a_node(chip)))
@@ -108,7 +108,7 @@ def total_limit_w(chips: Sequence[Chip], count: int, scope: Scope, n_devices: in
         if chip.power_limit_w is None:
             return None
         limit_w = chip.power_limit_w.value
-        if not scope.is_node:
+        if not scope.is_per_node:
             limits.append(_BOARD_OVER_CHIP * limit_w * max(count, n_devices))
             continue
         host_w = max(0.0, _node_share_w(chip, limit_w) - limit_w) * _chips_in_a_node(chip)

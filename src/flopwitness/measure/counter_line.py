@@ -279,12 +279,17 @@ def _grow(value_j: NDArray[np.float64], kind: NDArray[np.int8], range_j: float) 
 def _may_hide(
     readings: _Readings, grown_j: NDArray[np.float64], range_j: float | None, limit_w: float | None
 ) -> NDArray[np.bool_]:
-    """In which steps the device can have drawn more than the counter tells, shape (n - 1,)."""
+    """In which steps the device can have drawn more than the counter tells, shape (n - 1,).
+
+    A counter that stands at 0 begins with the measurement, and hides nothing before its next reading.
+    """
     length_s = np.diff(readings.time_s)
     if limit_w is None:
         return np.zeros(length_s.size, dtype=np.bool_)
     is_long = length_s > longest_step_s(readings.time_s)
-    hides: NDArray[np.bool_] = is_long & (readings.value_j[1:] <= limit_w * length_s)
+    hides: NDArray[np.bool_] = (
+        is_long & (readings.value_j[:-1] > 0) & (readings.value_j[1:] <= limit_w * length_s)
+    )
     if range_j is not None:
         hides |= np.diff(grown_j) + range_j <= limit_w * length_s
     return hides

@@ -15,6 +15,7 @@ from flopwitness.measure.averaging import assess_averaging
 from flopwitness.measure.bounds import UpperBound, bound_from_above
 from flopwitness.measure.capacity import device_limit_w, total_limit_w
 from flopwitness.measure.conversion import assess_conversion
+from flopwitness.measure.daylight import assess_daylight
 from flopwitness.measure.estimators.prior import Observation, estimate_prior
 from flopwitness.measure.framing import Frame, frame_run, length_s
 from flopwitness.measure.marks import assess_marks
@@ -23,7 +24,7 @@ from flopwitness.measure.power_choice import power_series
 from flopwitness.measure.question import Question
 from flopwitness.measure.reference import ReferenceTable
 from flopwitness.measure.run_energy import is_measured, measure_energy
-from flopwitness.measure.samples import Scope, Trace
+from flopwitness.measure.samples import Channel, Scope, Trace
 from flopwitness.measure.timing import assess_times
 from flopwitness.measure.usage import assess_waits
 
@@ -41,7 +42,7 @@ def measure_trace(trace: Trace, question: Question, *, table: ReferenceTable) ->
         question: What the user states beside them.
         table: The reference classes of the prior.
     """
-    findings = quality.assess_reading(trace)
+    findings = [*quality.assess_reading(trace), *assess_daylight(trace)]
     frame = frame_run(trace, question, findings)
     energy = measure_energy(frame, findings)
     findings += assess_marks(trace, frame.window, energy.devices if energy is not None else ())
@@ -87,14 +88,25 @@ def _judge_power(frame: Frame, energy: RunEnergy | None) -> tuple[Power, list[Fi
     chips = frame.question.chips
     limit_w = _meter_limit_w(frame)
     total_w = total_limit_w(chips, frame.count, frame.scope, frame.n_expected)
-    is_over = total_w is not None and quality.typical_w(frame.series) > total_w
+    watts = [item for item in frame.series if item.channel is not Channel.ENERGY_COUNTER_J]
+    is_over = total_w is not None and quality.typical_w(watts) + _counted_w(frame, energy) > total_w
     return assess_power(
         energy.working_w,
         chips,
         count=frame.question.count,
         scope=frame.scope,
         limit_w=total_w,
-        over_share=1.0 if is_over else 0.0 if limit_w is None else quality.share_over(frame.series, limit_w),
+        over_share=1.0 if is_over else 0.0 if limit_w is None else quality.share_over(watts, limit_w),
+    )
+
+
+def _counted_w(frame: Frame, energy: RunEnergy) -> float:
+    """The mean power of the devices that only a counter tells of, all together [W]."""
+    counted = {item.device for item in frame.series if item.channel is Channel.ENERGY_COUNTER_J}
+    devices = [device for device in energy.devices if device.device in counted]
+    known_s = [device.covered_s + device.bridged_s for device in devices]
+    return sum(
+        device.shown_j / length_s for device, length_s in zip(devices, known_s, strict=True) if length_s > 0
     )
 
 
@@ -153,6 +165,7 @@ def settle_estimate(
 def _assess_energy(frame: Frame, energy: RunEnergy) -> list[Finding]:
     """All findings about the readings that the energy rests on."""
     declared, n_devices, scope = frame.trace.declaration, len(frame.series), frame.scope
+    watts = [item for item in frame.series if item.channel is not Channel.ENERGY_COUNTER_J]
     switches = power_series(frame.trace, [Scope.SWITCH])
     return [
         quality.assess_scope(scope),
@@ -160,7 +173,7 @@ def _assess_energy(frame: Frame, energy: RunEnergy) -> list[Finding]:
         *assess_times(energy.devices),
         *assess_averaging(frame.series, frame.duration_s),
         *assess_waits(frame.trace, frame.series, idle_w=frame.question.idle_w or None),
-        *quality.assess_limits(frame.series, energy.devices, limit_w=_meter_limit_w(frame)),
+        *quality.assess_limits(watts, energy.devices, limit_w=_meter_limit_w(frame)),
         *quality.assess_switches(switches, frame.window, frame.duration_s or 0.0),
         *quality.assess_declaration(declared, n_devices=n_devices, scope=scope),
         *quality.assess_devices(

@@ -23,10 +23,11 @@ _PREFERENCE: Final = (Channel.POWER_W, Channel.POWER_AVERAGE_W, Channel.ENERGY_C
 _SCOPE_PREFERENCE: Final = (
     Scope.GPU,
     Scope.MODULE,
-    Scope.RAIL,
+    Scope.NODE_GPUS,
     Scope.NODE_AC,
     Scope.NODE_DC,
     Scope.NODE,
+    Scope.RAIL,
     Scope.UNKNOWN,
 )
 _GPU_RAILS: Final = ("gpu", "cv", "soc")  # a part's name that holds the first of these is the accelerator's

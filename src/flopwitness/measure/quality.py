@@ -46,6 +46,7 @@ _SCOPE_WORDS: Final = {
     Scope.GPU: "accelerator board power: hosts and network are not in the figure",
     Scope.MODULE: "module input power: carrier board and peripherals are not in the figure",
     Scope.RAIL: "one supply rail of the module: the rest of the module is not in the figure",
+    Scope.NODE_GPUS: "all accelerator boards of a node together: hosts and network are not in the figure",
     Scope.NODE_AC: "node AC power: fans, CPUs and conversion losses are in the figure",
     Scope.NODE_DC: "node DC power: fans and CPUs are in the figure, the power supply's losses are not",
     Scope.NODE: "node power: fans and CPUs are in the figure; AC or DC side is not recorded",
@@ -292,7 +293,7 @@ def assess_declaration(declared: Declaration | None, *, n_devices: int, scope: S
     if declared is None:
         return []
     findings = []
-    if scope.is_node and declared.nodes is not None and n_devices and declared.nodes != n_devices:
+    if scope.is_per_node and declared.nodes is not None and n_devices and declared.nodes != n_devices:
         findings.append(
             Finding(
                 code="nodes-differ",
@@ -314,7 +315,7 @@ def assess_devices(
     """Devices handed over beside the chips that are stated: too few nodes for them, or more than they are."""
     findings = []
     n_declared = declared.nodes if declared is not None and declared.nodes is not None else 0
-    if scope.is_node and n_expected > max(n_devices, n_declared):
+    if scope.is_per_node and n_expected > max(n_devices, n_declared):
         findings.append(
             Finding(
                 code="nodes-differ",

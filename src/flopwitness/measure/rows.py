@@ -101,7 +101,7 @@ def _judge_power(row: RunRow, chips: Sequence[Chip], count: int, findings: list[
 def _is_of_one_chip(mean_w: float, chips: Sequence[Chip], scope: Scope) -> bool:
     """Whether a mean power is one board's: tables often give it for one of many."""
     limits_w = [chip.power_limit_w.value for chip in chips if chip.power_limit_w is not None]
-    return not scope.is_node and bool(limits_w) and mean_w <= _ONE_CHIP_OVER_LIMIT * max(limits_w)
+    return not scope.is_per_node and bool(limits_w) and mean_w <= _ONE_CHIP_OVER_LIMIT * max(limits_w)
 
 
 def _find_chips(row: RunRow, catalogue: ChipCatalogue, findings: list[Finding]) -> tuple[Chip, ...]:

@@ -65,6 +65,7 @@ class Scope(StrEnum):
     RAIL = "rail"
     NODE_AC = "node-ac"
     NODE_DC = "node-dc"
+    NODE_GPUS = "node-gpus"  # all accelerator boards of a node together, hosts not in the figure
     NODE = "node"  # a whole node, on which side of its power supply is not recorded
     SWITCH = "switch"
     CPU = "cpu"  # processor packages, without memory
@@ -72,6 +73,11 @@ class Scope(StrEnum):
     PLATFORM = "platform"  # what a board's own meter covers: packages, memory and more
     INSTANCE = "instance"  # a slice of a partitioned GPU; power is never known for one
     UNKNOWN = "unknown"
+
+    @property
+    def is_per_node(self) -> bool:
+        """Whether one figure covers all accelerators of a node."""
+        return self.is_node or self is Scope.NODE_GPUS
 
     @property
     def is_node(self) -> bool:

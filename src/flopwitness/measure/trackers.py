@@ -9,7 +9,7 @@ read back from the merged trace and the hosts are added.
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from flopwitness.foundation.units import NANOSECOND_PER_SECOND, format_energy
 from flopwitness.foundation.verdict import Finding, Severity
-from flopwitness.measure.samples import Channel, Scope, Series, Timing, Trace
+from flopwitness.measure.samples import Channel, Declaration, Scope, Series, Timing, Trace
 from flopwitness.measure.wording import plural
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "name_part",
     "parse_part",
     "records_of",
+    "settle_trackers",
 ]
 
 _PART: Final = re.compile(r"(machine|process|tracked)(?: of ([0-9]{1,6}) GPUs)?, (.{1,120})", re.DOTALL)
@@ -88,18 +89,27 @@ class HostEnergy:
         energy_j: The mean of its records [J].
         least_j: The least of them [J].
         most_j: The most of them [J]; of processes that may each have GPUs of their own, all of them together.
+        start_utc_ns: When the first of its records began [ns since 1970]; None where they have no date.
         gpu_count: How many GPUs it is for; None where no record says.
         duration_s: The longest of the records [s].
         n_records: How many records it is made of.
+        may_differ: Whether they are of processes that may each have GPUs of their own.
     """
 
     host: str
     energy_j: float
     least_j: float
     most_j: float
+    start_utc_ns: int | None
     gpu_count: int | None
     duration_s: float
     n_records: int
+    may_differ: bool
+
+    @property
+    def counted_j(self) -> float:
+        """What is counted for the host [J]: of processes that may have GPUs of their own, all together."""
+        return self.most_j if self.may_differ else self.energy_j
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +193,57 @@ def add_tracked_hosts(records: Iterable[TrackerRecord]) -> TrackedEnergy:
     )
 
 
+def settle_trackers(trace: Trace) -> Trace:
+    """The trace with one figure for the accelerators of each host, in place of its trackers' records.
+
+    The figures have `Scope.NODE_GPUS`. What the records say of hosts and GPUs joins what is declared, and
+    that they overlap joins the findings. Records of other scopes stay as they are.
+    """
+    tracked = add_tracked_hosts(records_of(trace))
+    if not tracked.hosts:
+        return trace
+    others = (item for item in trace.series if not _is_tracked(item))
+    by_host: dict[str, list[HostEnergy]] = defaultdict(list)
+    for host in tracked.hosts:
+        by_host[host.host].append(host)
+    declared = trace.declaration or Declaration()
+    return replace(
+        trace,
+        series=(*others, *(_count_up(name, windows) for name, windows in by_host.items())),
+        findings=(*trace.findings, *tracked.findings),
+        declaration=replace(
+            declared,
+            nodes=max(declared.nodes or 0, tracked.n_hosts),
+            chips=max(declared.chips or 0, tracked.gpu_count or 0) or None,
+        ),
+    )
+
+
+def _is_tracked(series: Series) -> bool:
+    is_energy = series.channel is Channel.ENERGY_COUNTER_J and series.scope is Scope.GPU
+    return is_energy and parse_part(series.part) is not None
+
+
+def _count_up(name: str, windows: Sequence[HostEnergy]) -> Series:
+    """One counter for the windows of a host, which goes on from each to the next."""
+    times, values, reached_j, end_ns = [], [], 0.0, 0
+    for window in sorted(windows, key=lambda item: item.start_utc_ns or 0):
+        start_ns = max(end_ns, window.start_utc_ns or 0)
+        end_ns = start_ns + round(window.duration_s * NANOSECOND_PER_SECOND)
+        times += [start_ns, end_ns]
+        values += [reached_j, reached_j + window.counted_j]
+        reached_j += window.counted_j
+    is_dated = all(window.start_utc_ns is not None for window in windows)
+    return Series(
+        device=name,
+        channel=Channel.ENERGY_COUNTER_J,
+        scope=Scope.NODE_GPUS,
+        utc_ns=np.array(times, dtype=np.int64),
+        value=np.array(values, dtype=np.float64),
+        timing=Timing.DATED if is_dated else Timing.RELATIVE,
+    )
+
+
 def _split_counter(series: Series, part: TrackerPart) -> list[TrackerRecord]:
     known = np.isfinite(series.value)
     value, time_ns = series.value[known], series.utc_ns[known]
@@ -241,9 +302,11 @@ def _settle(group: Sequence[TrackerRecord]) -> HostEnergy:
         energy_j=sum(energies) / len(energies),
         least_j=min(energies),
         most_j=sum(energies) if may_differ else max(energies),
+        start_utc_ns=min((r.start_utc_ns for r in group if r.start_utc_ns is not None), default=None),
         gpu_count=max(counts, default=None),
         duration_s=max(record.duration_s for record in group),
         n_records=len(group),
+        may_differ=may_differ,
     )
 
 
@@ -256,8 +319,13 @@ def _tell_overlap(group: Sequence[TrackerRecord]) -> Finding:
         severity=Severity.WARNING,
         message=(
             f"{host.host}: {plural(len(group), 'tracker')} gave overlapping {kind} of one time, "
-            f"{format_energy(host.least_j)} to {format_energy(max(r.energy_j for r in group))} each; they "
-            f"hold the same joules and are not added: their mean, {format_energy(host.energy_j)}, counts once"
+            f"{format_energy(host.least_j)} to {format_energy(max(r.energy_j for r in group))} each; "
+            + (
+                f"whether their GPUs differ is not recorded, so all count, {format_energy(host.counted_j)}"
+                if host.may_differ
+                else "they hold the same joules and are not added: their mean, "
+                f"{format_energy(host.counted_j)}, counts once"
+            )
         ),
         where=host.host,
         expected="one record a machine",

@@ -19,7 +19,7 @@ from flopwitness.measure.samples import Channel, Series, Timing, Trace
 from flopwitness.measure.sessions import Session, SessionRule, find_sessions, session_energy
 from flopwitness.measure.totals import LedgerState, MeterKey, Totals, extend
 from flopwitness.measure.waiting import find_waiting
-from flopwitness.measure.wording import plural
+from flopwitness.measure.wording import agree, plural
 
 __all__ = ["DeviceUse", "assess_use", "assess_waits"]
 
@@ -115,8 +115,9 @@ def assess_waits(trace: Trace, power: Sequence[Series], *, idle_w: float | None 
             code="busy-at-idle-power",
             severity=Severity.WARNING,
             message=(
-                f"{plural(len(waits), 'device')} report full utilisation at near-idle power, {device} for "
-                f"{format_duration(longest_s)}: it waited, in a collective perhaps, and that time is no work"
+                f"{plural(len(waits), 'device')} {agree(len(waits), 'reports', 'report')} full utilisation "
+                f"at near-idle power, {device} for {format_duration(longest_s)}: it waited, in a collective "
+                "perhaps, and that time is no work"
             ),
             where=device,
             found=format_duration(longest_s),

@@ -28,6 +28,7 @@ _SIDES: Final = {
     Scope.GPU: "at the accelerator boards",
     Scope.MODULE: "at the modules' inputs",
     Scope.RAIL: "on the recorded rail",
+    Scope.NODE_GPUS: "at the accelerator boards",
     Scope.NODE_AC: "on the AC side",
     Scope.NODE_DC: "on the DC side",
     Scope.NODE: "at the nodes",
@@ -96,7 +97,7 @@ def _headline(measurement: Measurement, question: Question) -> str:
     names += " or others" if len(question.chips) > _MOST_NAMES else ""
     parts = [f"{question.count:,} x {names}"]
     energy = measurement.energy
-    if energy is not None and energy.scope.is_node:
+    if energy is not None and energy.scope.is_per_node:
         parts.append(name_count(len(energy.devices), "node"))
     parts.append(
         format_duration(measurement.duration_s) if measurement.duration_s is not None else "time not recorded"

@@ -9,6 +9,7 @@ import io
 import json
 import tarfile
 import zipfile
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -29,6 +30,7 @@ from flopwitness.measure.sources.run_table import decode_run_table
 from flopwitness.measure.sources.source import Source
 from flopwitness.measure.sources.system_json import decode_system_json
 from flopwitness.measure.trace_file import decode_unpacked
+from flopwitness.testing.decoders import jetson, meters, nvidia, prometheus, tables
 from flopwitness.testing.known_decoder import KnownDecoder
 
 __all__ = ["known_decoders"]
@@ -121,7 +123,8 @@ def known_decoders() -> tuple[KnownDecoder, ...]:
             recordings=("data/mlperf/**/*.txt", "data/mlperf/**/system.json"),
         ),
     )
-    return ours + _table_decoders() + _catalogue_decoders()
+    families = (family.decoders() for family in (nvidia, jetson, prometheus, meters, tables))
+    return (*ours, *_table_decoders(), *_catalogue_decoders(), *chain.from_iterable(families))
 
 
 def _table_decoders() -> tuple[KnownDecoder, ...]:

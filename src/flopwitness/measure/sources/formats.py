@@ -15,8 +15,36 @@ from typing import Final
 
 from flopwitness.foundation.digest import Digest, Digester
 from flopwitness.foundation.errors import DecodeError, InputError
+from flopwitness.foundation.verdict import Finding
 from flopwitness.measure.devices import declare_devices, merge_devices
 from flopwitness.measure.samples import Channel, Declaration, Provenance, Scope, Trace
+from flopwitness.measure.sources import (
+    amd_smi,
+    codecarbon_csv,
+    dcgm_dmon,
+    exposition,
+    ipmi,
+    jetson_series,
+    jtop_csv,
+    loadgen_log,
+    nvidia_csv,
+    nvidia_dmon,
+    nvidia_query,
+    nvidia_xml,
+    parquet_table,
+    pdu_csv,
+    perf_stat,
+    plain_table,
+    powercap,
+    prometheus_reply,
+    ptd_log,
+    redfish,
+    rocm_smi,
+    spl_log,
+    tegrastats,
+    turbostat,
+    zeus_csv,
+)
 from flopwitness.measure.sources.containers import Member, natural_key, open_members
 from flopwitness.measure.sources.format import Format
 from flopwitness.measure.sources.mllog import MARKER
@@ -25,13 +53,15 @@ from flopwitness.measure.sources.result_log import decode_result_log, join_exten
 from flopwitness.measure.sources.skips import SkipTally, excerpt
 from flopwitness.measure.sources.source import ReadOptions, Source
 from flopwitness.measure.sources.system_json import SYSTEM_FIELDS, decode_system_json
-from flopwitness.measure.trace_file import LARGEST_TRACE_BYTES, decode_trace, is_trace_file
+from flopwitness.measure.trace_file import LARGEST_TRACE_BYTES, SPEC, decode_trace, is_trace_file
+from flopwitness.measure.trackers import settle_trackers
 
 __all__ = ["FORMATS", "HEAD_BYTES", "guess_format", "merge_traces", "read_evidence"]
 
 HEAD_BYTES: Final = 4 << 20
 _POWER_KEYS: Final = (b'"power_reading"', b'"interconnect_power_est"', b'"power_measurement_start"')
-_SKIPPED_IN_FOLDERS: Final = ("mlperf-power",)  # one node without a reading must not hide the others
+_RAISED_IN_FOLDERS: Final = ("flopwitness-trace", "parquet-table", "mlperf-system", "mlperf-result")
+_UUID: Final = re.compile(r"GPU-[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _MOST_NAMES: Final = 1_000  # each may come from a file of its own
 _MOST_DIFFERENCES: Final = 20
 
@@ -82,12 +112,43 @@ def _decode_result(source: Source) -> Trace:
     return decode_result_log(source.whole(), where=source.where)
 
 
-# Tried in this order; the more special stand first.
-FORMATS: Final = (
-    Format(name="flopwitness-trace", is_it=is_trace_file, decode=_decode_own),
+_TRACE: Final = "flopwitness-trace"
+_OURS: Final = (Format(name=_TRACE, is_it=is_trace_file, decode=_decode_own),)
+_MLPERF: Final = (
     Format(name="mlperf-system", is_it=_is_system, decode=_decode_system),
     Format(name="mlperf-power", is_it=_is_power, decode=_decode_power),
     Format(name="mlperf-result", is_it=_is_result, decode=_decode_result),
+)
+
+# Tried in this order; the more special stand first, and what any table could be stands last.
+FORMATS: Final = (
+    *_OURS,
+    *parquet_table.FORMATS,
+    *loadgen_log.FORMATS,
+    *_MLPERF,
+    *nvidia_xml.FORMATS,
+    *nvidia_query.FORMATS,
+    *nvidia_csv.FORMATS,
+    *nvidia_dmon.FORMATS,
+    *dcgm_dmon.FORMATS,
+    *exposition.FORMATS,
+    *prometheus_reply.FORMATS,
+    *tegrastats.FORMATS,
+    *jetson_series.FORMATS,
+    *jtop_csv.FORMATS,
+    *spl_log.FORMATS,
+    *ptd_log.FORMATS,
+    *ipmi.FORMATS,
+    *redfish.FORMATS,
+    *perf_stat.FORMATS,
+    *turbostat.FORMATS,
+    *powercap.FORMATS,
+    *rocm_smi.FORMATS,
+    *amd_smi.FORMATS,
+    *codecarbon_csv.FORMATS,
+    *zeus_csv.FORMATS,
+    *pdu_csv.FORMATS,
+    *plain_table.FORMATS,
 )
 
 
@@ -130,7 +191,7 @@ def read_evidence(
         raise InputError("no such format", expected=_known_names(), found=repr(format))
     options = options or ReadOptions()
     parts = [part for path in paths for part in _read_path(path, format_name=format, options=options)]
-    return declare_devices(merge_traces(_with_unique_devices(parts)))
+    return declare_devices(settle_trackers(merge_traces(_with_unique_devices(parts))))
 
 
 def merge_traces(traces: Iterable[Trace]) -> Trace:
@@ -154,8 +215,18 @@ def merge_traces(traces: Iterable[Trace]) -> Trace:
         n_skipped=skips.count,
         provenance=tuple(provenance for trace in traces for provenance in trace.provenance),
         devices=merge_devices(device for trace in traces for device in trace.devices),
-        findings=tuple(finding for trace in traces for finding in trace.findings),
+        findings=_merge_findings(finding for trace in traces for finding in trace.findings),
     )
+
+
+def _merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """What the readers told, each thing once with all its counts, at its first place."""
+    merged: dict[tuple[str, str], Finding] = {}
+    for finding in findings:
+        key = (finding.code, finding.message)
+        known = merged.get(key)
+        merged[key] = finding if known is None else replace(known, count=known.count + finding.count)
+    return tuple(merged.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,11 +263,13 @@ def _read_member(member: Member, *, format_name: str | None, options: ReadOption
     name = format_name or guess_format(head, member.name)
     if name is None:
         return _unknown(member, head, is_own=is_own)
+    if name == _TRACE and format_name is None:
+        name = _settle_parquet(source)
     decode = next(known.decode for known in FORMATS if known.name == name)
     try:
         trace = decode(source)
     except DecodeError as error:
-        if is_own or (format_name is None and name not in _SKIPPED_IN_FOLDERS):
+        if is_own or (format_name is None and name in _RAISED_IN_FOLDERS):
             raise
         return _skipped(error.where or member.where, expected=error.expected, found=error.found)
     for _ in source.blocks:  # a reader may stop early; the digest is of all bytes
@@ -205,6 +278,14 @@ def _read_member(member: Member, *, format_name: str | None, options: ReadOption
         path=member.where, format=name, digest=tally.digest(), size_bytes=tally.size_bytes
     )
     return replace(trace, provenance=(*trace.provenance, provenance))
+
+
+def _settle_parquet(source: Source) -> str:
+    """Which of the two formats that begin alike a file has: its notes stand at its end."""
+    data = source.whole(limit_bytes=LARGEST_TRACE_BYTES)
+    source.blocks = [data]
+    footer_bytes = int.from_bytes(data[-8:-4], "little")
+    return _TRACE if SPEC.encode() in data[-8 - footer_bytes :] else parquet_table.FORMATS[0].name
 
 
 class _Tally:
@@ -247,19 +328,24 @@ def _components(name: str) -> list[str]:
 
 
 def _with_unique_devices(parts: Sequence[_Part]) -> Iterator[Trace]:
-    """The traces; devices that share name, scope, channel and part get the folder names that tell them apart.
+    """The traces; devices of several files that share a name are told apart, unless the name is a GPU's own.
 
-    A device is renamed in all its series together.
+    Names such as `gpu0` stand for another device in each file as soon as two files hold the same figure of
+    one. A UUID means one GPU wherever it stands: what two tools say of it is never taken for two.
     """
-    places: dict[tuple[str, Scope, Channel, str], list[int]] = defaultdict(list)
+    holders: dict[str, list[int]] = defaultdict(list)
+    places: dict[tuple[str, Scope, Channel, str], set[int]] = defaultdict(set)
     for i, part in enumerate(parts):
+        for device in dict.fromkeys(series.device for series in part.trace.series):
+            holders[device].append(i)
         for series in part.trace.series:
-            places[series.device, series.scope, series.channel, series.part].append(i)
+            places[series.device, series.scope, series.channel, series.part].add(i)
+    shared = {device for (device, *_), files in places.items() if len(files) > 1}
     names: dict[tuple[int, str], str] = {}
-    for (device, *_), sharing in places.items():
-        if len(sharing) > 1:
-            told = _tell_apart(device, [parts[i].folders for i in sharing])
-            names.update({(i, device): name for i, name in zip(sharing, told, strict=True)})
+    for device in shared:
+        if not _UUID.search(device):
+            told = _tell_apart(device, [parts[i].folders for i in holders[device]])
+            names.update({(i, device): name for i, name in zip(holders[device], told, strict=True)})
     for i, part in enumerate(parts):
         trace = part.trace
         yield replace(

@@ -56,7 +56,8 @@ def _put(root: Path, **files: bytes) -> Path:
         (b"number_of_nodes: 2", None),
         (b"Total Power Usage: 415.22 kWh\r\n", None),
         (b"\x00\xff" * 100, None),
-        (b"timestamp, power.draw [W]\n", None),
+        (b"timestamp, power.draw [W]\n", "nvidia-smi-csv"),
+        (b"model,chip,duration_s,energy_j\n", None),
     ],
 )
 def test_a_format_is_guessed_from_content(head: bytes, name: str | None) -> None:

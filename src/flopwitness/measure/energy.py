@@ -8,13 +8,23 @@ What bounds must not rest on two things that a recording can hide behind: a cloc
 readings so rare that the load may have changed between them.
 """
 
-from dataclasses import dataclass, replace
+import functools
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from flopwitness.foundation.units import NANOSECOND_PER_SECOND
+from flopwitness.measure.power_line import LaidBlock, PowerLine, lay_out_power
+from flopwitness.measure.reading_blocks import (
+    clock_ns,
+    factor_of,
+    known_blocks,
+    known_step_blocks,
+    step_blocks,
+)
+from flopwitness.measure.running_clock import laid_out_ns
 from flopwitness.measure.samples import RunWindow, Series
 
 __all__ = [
@@ -33,14 +43,10 @@ _LONGEST_STEP_S: Final = 150.0  # 2.5 times the slowest common scrape; who reads
 _LONGEST_BLIND_S: Final = (
     10.5  # between two readings of an instant: a log that reads every 10 s, jitter included
 )
-_MANY: Final = 0.05  # unlike readings at one time beyond this share are no accident
-_MOST_IN_A_SECOND: Final = 4  # readings that share a stamp because it is rounded to a second
-_ONE_SIDED: Final = 0.9  # where one reading of a second nearly always lies above the next, they are unlike
 _LONGEST_STANDSTILL: Final = 20  # readings in a row at one time; more sensors than that write no one log
 _FEW_BACK: Final = 3  # steps back: summer time ends, a clock is set
 _FEW_BACK_SHARE: Final = 0.001
 _SAME_TIME_S: Final = 1e-6  # what seconds since the first reading lose beside nanoseconds
-_MOST_W: Final = 1e12  # about a third of the world's electricity: no device draws it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,30 +143,6 @@ class Energy:
         return min(1.0, self.covered_s / self.claimed_s) if self.claimed_s > 0 else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """Readings on a clock that never runs backwards: seconds from the first one, and watts."""
-
-    time_s: NDArray[np.float64]
-    power_w: NDArray[np.float64]
-    skips_missing: NDArray[np.bool_]  # whether a step leads over a missing reading, shape (n - 1,)
-    origin_ns: int
-    n_missing: int
-    n_repeated: int
-    n_backwards: int
-    is_mixed: bool = False
-    is_rounded: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Steps:
-    """The steps of a clock, laid out so that none leads back."""
-
-    length_s: NDArray[np.float64]  # shape (n - 1,)
-    is_repeat: NDArray[np.bool_]  # a step that takes no time
-    n_backwards: int
-
-
 def usual_period_s(time_s: NDArray[np.float64]) -> float:
     """The median step between readings [s]; NaN for fewer than two.
 
@@ -196,7 +178,7 @@ def integrate_power(
     Returns:
         The energy with its gaps; zero coverage where fewer than two readings fall into the run.
     """
-    line = _straighten(series)
+    line = lay_out_power(series)
     step_s = _longest_step_s(line) if longest_step_s is None else longest_step_s
     return _integrate(series, line, window, (floor_w, limit_w), step_s)
 
@@ -215,11 +197,11 @@ def integrate_for_bound(
         limit_w: As for `integrate_power`.
 
     Returns:
-        The energy, of which `high_j` is meant.
+        The energy, of which `high_j` is meant; gaps that follow each other are told as one.
     """
-    line = _straighten(series)
+    line = lay_out_power(series)
     step_s = min(_longest_step_s(line), _longest_blind_s(series))
-    return _integrate(series, line, window, (0.0, limit_w), step_s)
+    return _integrate(series, line, window, (0.0, limit_w), step_s, is_merged=True)
 
 
 def doubt_clock(series: Series) -> str:
@@ -232,12 +214,21 @@ def doubt_clock(series: Series) -> str:
     Args:
         series: Readings, with values or without.
     """
-    steps_ns = np.diff(_clock_ns(series))
-    moves = np.concatenate([[-1], np.flatnonzero(steps_ns), [steps_ns.size]])
-    if int(np.diff(moves).max()) > _LONGEST_STANDSTILL:
+    longest = still = n_backwards = 0  # steps that take no time, one after the other
+    for steps_ns in step_blocks(clock_ns(series)):
+        if steps_ns.min() > 0:
+            longest, still = max(longest, still), 0
+            continue
+        n_backwards += int((steps_ns < 0).sum())
+        moves = np.flatnonzero(steps_ns)
+        if moves.size == 0:
+            still += steps_ns.size
+            continue
+        longest = max(longest, still + int(moves[0]), int(np.diff(moves).max(initial=1)) - 1)
+        still = steps_ns.size - 1 - int(moves[-1])
+    if max(longest, still) >= _LONGEST_STANDSTILL:
         return "clock-stuck"
-    n_backwards = int((steps_ns < 0).sum())
-    is_back = n_backwards > max(_FEW_BACK, _FEW_BACK_SHARE * steps_ns.size)
+    is_back = n_backwards > max(_FEW_BACK, _FEW_BACK_SHARE * (len(series) - 1))
     return "clock-backwards" if is_back else ""
 
 
@@ -250,107 +241,27 @@ def recorded_stretch(series: Series) -> RunWindow:
     Args:
         series: At least one reading; those without a value have their time all the same.
     """
-    clock_ns, is_known = _clock_ns(series), _known(series)
     start_ns, stop_ns = int(series.utc_ns.min()), int(series.utc_ns.max())
-    ends_ns = [
-        int(series.utc_ns[chosen][0]) + _laid_out_ns(clock_ns[chosen])
-        for chosen in (np.full(len(series), fill_value=True), is_known)
-        if chosen.any()
-    ]
-    return RunWindow(start_utc_ns=start_ns, stop_utc_ns=max(stop_ns, *ends_ns))
+    clock, utc_ns = clock_ns(series), series.utc_ns
+    if clock is utc_ns and all(steps_ns.min() >= 0 for steps_ns in step_blocks(utc_ns)):
+        return RunWindow(start_utc_ns=start_ns, stop_utc_ns=stop_ns)
+    length_ns = laid_out_ns(int(clock[0]), int(clock[-1]), lambda: step_blocks(clock))
+    ends_ns = [stop_ns, int(utc_ns[0]) + length_ns]
+    factor, known = factor_of(series), None
+    for block in known_blocks(clock, series.value, factor):
+        known = (block.first if known is None else known[0], block.last)
+    if known is not None:
+        first, last = known
+        known_steps = functools.partial(known_step_blocks, clock, series.value, factor)
+        length_ns = laid_out_ns(int(clock[first]), int(clock[last]), known_steps)
+        ends_ns.append(int(utc_ns[first]) + length_ns)
+    return RunWindow(start_utc_ns=start_ns, stop_utc_ns=max(ends_ns))
 
 
-def _laid_out_ns(ticks_ns: NDArray[np.int64]) -> int:
-    """How long a clock ran, with steps back laid end to end [ns]."""
-    steps = _lay_out(ticks_ns)
-    if not steps.n_backwards:
-        return int(ticks_ns[-1]) - int(ticks_ns[0])
-    return round(float(steps.length_s.sum()) * NANOSECOND_PER_SECOND)
-
-
-def _lay_out(ticks_ns: NDArray[np.int64]) -> _Steps:
-    """The steps of a clock [s], each step back counted as one usual period."""
-    length_s = np.diff(ticks_ns) / NANOSECOND_PER_SECOND
-    is_back = length_s < 0
-    forward_s = length_s[length_s > 0]
-    usual_s = float(np.median(forward_s)) if forward_s.size else 0.0
-    return _Steps(
-        length_s=np.where(is_back, usual_s, length_s),
-        is_repeat=length_s == 0,
-        n_backwards=int(is_back.sum()),
-    )
-
-
-def _clock_ns(series: Series) -> NDArray[np.int64]:
-    return series.monotonic_ns if series.monotonic_ns is not None else series.utc_ns
-
-
-def _converted_w(series: Series) -> NDArray[np.float64]:
-    return series.value.clip(-1.0, _MOST_W) * min(series.conversion, _MOST_W)
-
-
-def _known(series: Series) -> NDArray[np.bool_]:
-    """Which readings hold a power: nothing draws less than nothing."""
-    return (series.value >= 0) & (_converted_w(series) < _MOST_W)
-
-
-def _straighten(series: Series) -> _Line:
-    """Drop missing readings and lay the rest on a clock that never runs backwards."""
-    known = _known(series)
-    n_missing = int((~known).sum())
-    ticks_ns, power_w = _clock_ns(series)[known], _converted_w(series)[known]
-    if ticks_ns.size == 0:
-        empty = np.zeros(0)
-        return _Line(empty, empty, empty > 0, 0, n_missing, 0, 0)
-    steps = _lay_out(ticks_ns)
-    n_differing = int((steps.is_repeat & (np.diff(power_w) != 0)).sum())
-    has_many = n_differing > _MANY * ticks_ns.size
-    spread_ns = _spread_seconds(ticks_ns, power_w) if has_many else None
-    if spread_ns is not None:
-        steps = replace(steps, length_s=np.diff(spread_ns) / NANOSECOND_PER_SECOND)
-    return _Line(
-        time_s=np.concatenate([np.zeros(1), np.cumsum(steps.length_s)]),
-        power_w=power_w,
-        skips_missing=np.diff(np.flatnonzero(known)) > 1,
-        origin_ns=int(series.utc_ns[known][0]),
-        n_missing=n_missing,
-        n_repeated=int(steps.is_repeat.sum()),
-        n_backwards=steps.n_backwards,
-        is_mixed=has_many and spread_ns is None,
-        is_rounded=spread_ns is not None,
-    )
-
-
-def _spread_seconds(ticks_ns: NDArray[np.int64], power_w: NDArray[np.float64]) -> NDArray[np.int64] | None:
-    """Stamps of whole seconds with the readings of each second spread over it; None where they are not.
-
-    Sensors that write one log in turn, one stamp for each turn, are told by a reading of each second that
-    nearly always lies above, or below, the next.
-    """
-    steps_ns = np.diff(ticks_ns)
-    starts = np.concatenate([[0], np.flatnonzero(steps_ns) + 1])
-    counts = np.diff(np.concatenate([starts, [ticks_ns.size]]))
-    is_whole = not (ticks_ns % NANOSECOND_PER_SECOND).any() and not (steps_ns < 0).any()
-    forward_ns = steps_ns[steps_ns > 0]
-    if not is_whole or not forward_ns.size or counts.max() > _MOST_IN_A_SECOND:
-        return None
-    if np.median(forward_ns) > NANOSECOND_PER_SECOND:
-        return None
-    inner = counts[1:-1]
-    if inner.size and (inner == inner[0]).all() and inner[0] > 1:
-        turns = np.diff(power_w[starts[1] : starts[-1]].reshape(inner.size, -1))
-        if (np.abs(np.sign(turns).mean(axis=0)) > _ONE_SIDED).any():
-            return None
-    each = np.repeat(counts, counts)
-    place = np.arange(ticks_ns.size, dtype=np.int64) - np.repeat(starts, counts)
-    spread_ns: NDArray[np.int64] = ticks_ns + place * NANOSECOND_PER_SECOND // each
-    return spread_ns
-
-
-def _longest_step_s(line: _Line) -> float:
+def _longest_step_s(line: PowerLine) -> float:
     """Two readings further apart than this leave a gap [s]."""
     shortest_s = _GAP_PERIODS if line.is_rounded else _SHORTEST_GAP_S  # a stamp may be off by a second
-    return min(max(shortest_s, _GAP_PERIODS * usual_period_s(line.time_s)), _LONGEST_STEP_S)
+    return min(max(shortest_s, _GAP_PERIODS * line.usual_s), _LONGEST_STEP_S)
 
 
 def _longest_blind_s(series: Series) -> float:
@@ -358,12 +269,78 @@ def _longest_blind_s(series: Series) -> float:
     return min(_LONGEST_BLIND_S + series.averaged_s, _LONGEST_STEP_S)
 
 
+class _Sums:
+    """What blocks of readings add up to inside the run."""
+
+    def __init__(self, start_s: float, stop_s: float, longest_step_s: float) -> None:
+        self.start_s, self.stop_s, self.longest_step_s = start_s, stop_s, longest_step_s
+        self.measured_j = self.bridged_j = self.square_w2s = self.covered_s = self.bridged_s = 0.0
+        self.peak_w, self.n_readings = float("nan"), 0
+        self.stretches: list[tuple[float, float]] = []  # gaps: when each begins, and how long it is [s]
+
+    def see(self, block: LaidBlock) -> None:
+        """Count the readings inside the run."""
+        power_w = block.power_w[-block.n_new :]
+        if not self._holds(block):
+            time_s = block.time_s[-block.n_new :]
+            power_w = power_w[
+                (time_s >= self.start_s - _SAME_TIME_S) & (time_s <= self.stop_s + _SAME_TIME_S)
+            ]
+        if power_w.size:
+            self.n_readings += power_w.size
+            self.peak_w = float(np.fmax(self.peak_w, power_w.max()))
+
+    def add(self, block: LaidBlock, *, is_merged: bool) -> None:
+        """Add the energy of the steps between the readings, each cut to the run."""
+        covered_s, middle_w = block.length_s, (block.power_w[:-1] + block.power_w[1:]) / 2
+        if not self._holds(block):
+            covered_s, middle_w = _clip(block, self.start_s, self.stop_s)
+        energy_j = middle_w * covered_s
+        self.square_w2s += float((energy_j * middle_w).sum())
+        if not block.over_missing.size and block.length_s.max(initial=0.0) <= self.longest_step_s:
+            self.measured_j += float(energy_j.sum())
+            self.covered_s += float(covered_s.sum())
+            return
+        is_gap = block.length_s > self.longest_step_s
+        is_gap[block.over_missing] = True
+        self.measured_j += float(energy_j[~is_gap].sum())
+        self.covered_s += float(covered_s[~is_gap].sum())
+        self.bridged_j += float(energy_j[is_gap].sum())
+        self.bridged_s += float(covered_s[is_gap].sum())
+        gaps = np.flatnonzero(is_gap & (covered_s > 0))
+        firsts = np.flatnonzero(np.diff(gaps, prepend=-2) > 1) if is_merged else np.arange(gaps.size)
+        if gaps.size:
+            begin_s = np.clip(block.time_s[gaps[firsts]], self.start_s, self.stop_s)
+            length_s = np.add.reduceat(covered_s[gaps], firsts)
+            self.stretches += zip(begin_s.tolist(), length_s.tolist(), strict=True)
+
+    def misses(self, block: LaidBlock) -> bool:
+        """Whether the block lies outside the run."""
+        is_before = block.end_s < self.start_s - _SAME_TIME_S
+        return is_before or block.begin_s > self.stop_s + _SAME_TIME_S
+
+    def _holds(self, block: LaidBlock) -> bool:
+        return self.start_s <= block.begin_s and block.end_s <= self.stop_s
+
+
+def _clip(block: LaidBlock, start_s: float, stop_s: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The part of each step inside the run [s], and its middle power [W] on the line between its readings."""
+    time_s, power_w = block.time_s, block.power_w
+    left_s = time_s[:-1]
+    begin_s, end_s = np.clip(left_s, start_s, stop_s), np.clip(time_s[1:], start_s, stop_s)
+    slope = np.diff(power_w) / np.where(block.length_s > 0, block.length_s, 1.0)
+    middle_w: NDArray[np.float64] = power_w[:-1] + slope * ((begin_s + end_s) / 2 - left_s)
+    return np.maximum(end_s - begin_s, 0.0), middle_w
+
+
 def _integrate(
     series: Series,
-    line: _Line,
+    line: PowerLine,
     window: RunWindow | None,
     range_w: tuple[float, float | None],
     longest_step_s: float,
+    *,
+    is_merged: bool = False,
 ) -> Energy:
     """The integral over the run; steps longer than `longest_step_s` [s] are gaps.
 
@@ -373,102 +350,65 @@ def _integrate(
         window: The run.
         range_w: The least and the most that the device draws [W].
         longest_step_s: See above.
+        is_merged: Whether gaps that follow each other are told as one.
     """
     start_s, stop_s = _edges(line, window)
-    if window is not None and line.time_s.size:
-        stop_s = max(stop_s, min(stop_s + series.averaged_s, float(line.time_s[-1])))
-    inside = (line.time_s >= start_s - _SAME_TIME_S) & (line.time_s <= stop_s + _SAME_TIME_S)
+    if window is not None and line.n_known:
+        stop_s = max(stop_s, min(stop_s + series.averaged_s, line.last_s))
     is_doubted = bool(doubt_clock(series))
-    used = _blinded(line) if line.is_mixed or is_doubted else line
-    pieces = _clip(used, start_s, stop_s)
-    is_gap = (pieces.length_s > longest_step_s) | used.skips_missing
-    period_s = usual_period_s(line.time_s)
+    is_blind = line.is_mixed or is_doubted  # as if the device had not been measured
+    sums = _Sums(start_s, stop_s, longest_step_s)
+    for block in line.blocks():
+        if not sums.misses(block):
+            sums.see(block)
+            if not is_blind:
+                sums.add(block, is_merged=is_merged)
     return Energy(
         device=series.device,
-        measured_j=float(pieces.energy_j[~is_gap].sum()),
-        bridged_j=float(pieces.energy_j[is_gap].sum()),
-        gaps=_find_gaps(series.device, used, pieces, is_gap, (start_s, stop_s), range_w),
-        square_w2s=float((pieces.energy_j * pieces.middle_w).sum()),
-        covered_s=float(pieces.covered_s[~is_gap].sum()),
-        bridged_s=float(pieces.covered_s[is_gap].sum()),
+        measured_j=sums.measured_j,
+        bridged_j=sums.bridged_j,
+        gaps=_find_gaps(series.device, line, sums, range_w, is_blind=is_blind),
+        square_w2s=sums.square_w2s,
+        covered_s=sums.covered_s,
+        bridged_s=sums.bridged_s,
         claimed_s=max(0.0, stop_s - start_s),
-        peak_w=float(line.power_w[inside].max()) if inside.any() else float("nan"),
-        n_readings=int(inside.sum()),
+        peak_w=sums.peak_w,
+        n_readings=sums.n_readings,
         n_missing=line.n_missing,
         n_repeated=line.n_repeated,
         n_backwards=line.n_backwards,
-        period_s=period_s,
-        is_slow=period_s > _longest_blind_s(series),
+        period_s=line.usual_s,
+        is_slow=line.usual_s > _longest_blind_s(series),
         is_clock_doubted=is_doubted,
         is_mixed=line.is_mixed,
         is_rounded=line.is_rounded,
     )
 
 
-def _blinded(line: _Line) -> _Line:
-    """The line with no reading left: as if the device had not been measured."""
-    empty = np.zeros(0)
-    return replace(line, time_s=empty, power_w=empty, skips_missing=empty > 0)
-
-
-def _edges(line: _Line, window: RunWindow | None) -> tuple[float, float]:
+def _edges(line: PowerLine, window: RunWindow | None) -> tuple[float, float]:
     """The run's start and stop in seconds from the first reading."""
-    last_s = float(line.time_s[-1]) if line.time_s.size else 0.0
     if window is None:
-        return 0.0, last_s
+        return 0.0, line.last_s
     start_s = (window.start_utc_ns - line.origin_ns) / NANOSECOND_PER_SECOND
     if window.stop_utc_ns is None:
-        return start_s, max(start_s, last_s)
+        return start_s, max(start_s, line.last_s)
     return start_s, (window.stop_utc_ns - line.origin_ns) / NANOSECOND_PER_SECOND
 
 
-@dataclass(frozen=True, slots=True)
-class _Pieces:
-    """The steps between readings, each cut to the run: shape (n - 1,)."""
-
-    length_s: NDArray[np.float64]  # of the whole step
-    covered_s: NDArray[np.float64]  # of the part inside the run
-    begin_s: NDArray[np.float64]
-    middle_w: NDArray[np.float64]
-    energy_j: NDArray[np.float64]
-
-
-def _clip(line: _Line, start_s: float, stop_s: float) -> _Pieces:
-    """Cut each step to the run, its power read off the straight line between its two readings."""
-    left_s, right_s = line.time_s[:-1], line.time_s[1:]
-    begin_s = np.clip(left_s, start_s, stop_s)
-    end_s = np.clip(right_s, start_s, stop_s)
-    length_s = right_s - left_s
-    safe_s = np.where(length_s > 0, length_s, 1.0)
-    slope = np.diff(line.power_w) / safe_s
-    middle_w = line.power_w[:-1] + slope * ((begin_s + end_s) / 2 - left_s)
-    covered_s = np.maximum(end_s - begin_s, 0.0)
-    return _Pieces(length_s, covered_s, begin_s, middle_w, middle_w * covered_s)
-
-
 def _find_gaps(
-    device: str,
-    line: _Line,
-    pieces: _Pieces,
-    is_gap: NDArray[np.bool_],
-    edges_s: tuple[float, float],
-    range_w: tuple[float, float | None],
+    device: str, line: PowerLine, sums: _Sums, range_w: tuple[float, float | None], *, is_blind: bool
 ) -> tuple[Gap, ...]:
     """The gaps between readings and the run's uncovered edges, in order of time."""
-    start_s, stop_s = edges_s
     floor_w, limit_w = range_w
-    floor_w = min(floor_w, float(line.power_w.min(initial=floor_w)))
-    ceiling_w = None if limit_w is None else max(limit_w, float(line.power_w.max(initial=0.0)))
-    stretches = [
-        (float(pieces.begin_s[i]), float(pieces.covered_s[i]), floor_w)
-        for i in np.flatnonzero(is_gap & (pieces.covered_s > 0))
-    ]
-    if line.time_s.size:
-        first_s = min(max(float(line.time_s[0]), start_s), stop_s)
-        last_s = max(min(float(line.time_s[-1]), stop_s), start_s)
-        stretches += [(start_s, first_s - start_s, 0.0), (last_s, stop_s - last_s, 0.0)]
+    start_s, stop_s, ceiling_w = sums.start_s, sums.stop_s, limit_w
+    if is_blind or not line.n_known:
+        stretches = [(start_s, stop_s - start_s, 0.0)]
     else:
-        stretches.append((start_s, stop_s - start_s, 0.0))
+        floor_w = min(floor_w, line.lowest_w)
+        ceiling_w = None if limit_w is None else max(limit_w, line.highest_w)
+        first_s, last_s = min(max(0.0, start_s), stop_s), max(min(line.last_s, stop_s), start_s)
+        stretches = [(begin_s, length_s, floor_w) for begin_s, length_s in sums.stretches]
+        stretches += [(start_s, first_s - start_s, 0.0), (last_s, stop_s - last_s, 0.0)]
     return tuple(
         Gap(
             device=device,

@@ -1,13 +1,15 @@
 """What must hold of every integral: cutting a run changes nothing, and blindness never lowers the top."""
 
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from flopwitness.measure import reading_blocks
 from flopwitness.measure.energy import (
     Energy,
     doubt_clock,
@@ -158,6 +160,45 @@ def test_a_clock_that_stands_still_lowers_no_top(
     bound = integrate_for_bound(stuck, window=window, limit_w=LIMIT_W)
     if bound.is_clock_doubted or not recovers:
         assert _high_j(bound) >= _high_j(truth) - 1_000  # W for the one second in which the clock stopped
+
+
+ODD_STEPS_MS = st.lists(st.sampled_from([1_000, 1_000, 1_000, 2_000, 0, -1_500, 60_000]), max_size=60)
+ODD_POWERS_W = st.sampled_from([0.0, 90.0, 400.0, 700.0, math.nan, math.inf, -1.0, 1e13])
+
+
+@given(
+    steps_ms=ODD_STEPS_MS,
+    powers_w=st.lists(ODD_POWERS_W, min_size=61, max_size=61),
+    cuts_ms=CUTS_MS,
+    size=st.integers(1, 9),
+    averaged_s=st.sampled_from([0.0, 1.0, 25.0]),
+)
+def test_it_does_not_matter_where_one_block_ends(
+    steps_ms: list[int], powers_w: list[float], cuts_ms: list[int], size: int, averaged_s: float
+) -> None:
+    series = _series(powers_w[: len(steps_ms) + 1], [0, *np.cumsum(steps_ms, dtype=np.int64).tolist()])
+    series = replace(series, averaged_s=averaged_s)
+    whole = _all_figures(series, _window(cuts_ms[0], cuts_ms[-1]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading_blocks, "BLOCK", size)
+        pieces = _all_figures(series, _window(cuts_ms[0], cuts_ms[-1]))
+    assert pieces == pytest.approx(whole, rel=1e-9, abs=1e-6, nan_ok=True)
+
+
+def _all_figures(series: Series, window: RunWindow) -> list[float]:
+    """Every figure of every integral, and what the clock tells."""
+    stretch = recorded_stretch(series)
+    assert stretch.stop_utc_ns is not None
+    figures: list[float] = [("", "clock-stuck", "clock-backwards").index(doubt_clock(series))]
+    figures += [(stretch.stop_utc_ns - stretch.start_utc_ns) / 1e9]
+    for integrate in (integrate_power, integrate_for_bound):
+        for run in (None, window):
+            energy = integrate(series, window=run, limit_w=LIMIT_W)
+            numbers = asdict(energy)
+            del numbers["device"], numbers["gaps"]
+            figures += [*numbers.values(), energy.low_j, _high_j(energy)]
+            figures += [sum(gap.duration_s for gap in energy.gaps)]
+    return figures
 
 
 ANY_NS = st.integers(0, 9_223_372_036 * 10**9 - 1)

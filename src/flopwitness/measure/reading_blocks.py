@@ -1,0 +1,127 @@
+"""Power readings a block at a time, those without a value left out.
+
+Whole arrays of a year's readings cost memory several times over for every step of a calculation. All that is
+calculated from readings is therefore summed over blocks, each of which begins with the last reading of the
+block before it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flopwitness.measure.samples import Series
+
+__all__ = [
+    "BLOCK",
+    "MOST_W",
+    "Block",
+    "clock_ns",
+    "factor_of",
+    "is_known",
+    "known_blocks",
+    "known_step_blocks",
+    "step_blocks",
+]
+
+BLOCK: Final = 1 << 18  # readings: a few arrays of them fit into a processor's cache
+MOST_W: Final = 1e12  # about a third of the world's electricity: no device draws it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Readings that follow each other and have a value, the last one of the block before in front.
+
+    Attributes:
+        ticks_ns: The clock's times [ns], int64, shape (n,).
+        power_w: The readings [W], >= 0, shape (n,).
+        over_missing: The steps, by number, that lead over a reading without a value; in order.
+        n_new: How many readings are new: n, less the one in front.
+        first: The number of the first one among all readings.
+        last: That of the last one.
+    """
+
+    ticks_ns: NDArray[np.int64]
+    power_w: NDArray[np.float64]
+    over_missing: NDArray[np.int64]
+    n_new: int
+    first: int
+    last: int
+
+
+def clock_ns(series: Series) -> NDArray[np.int64]:
+    """The clock that tells lengths [ns]: the monotonic one where it was recorded."""
+    return series.monotonic_ns if series.monotonic_ns is not None else series.utc_ns
+
+
+def factor_of(series: Series) -> float:
+    """The conversion factor, as far as any can be."""
+    return min(series.conversion, MOST_W)
+
+
+def step_blocks(ticks_ns: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """The steps from each time to the next [ns]."""
+    for start in range(0, ticks_ns.size - 1, BLOCK):
+        yield np.diff(ticks_ns[start : start + BLOCK + 1])
+
+
+def known_blocks(ticks_ns: NDArray[np.int64], value: NDArray[np.float64], factor: float) -> Iterator[Block]:
+    """The readings that hold a power: nothing draws less than nothing, or more than `MOST_W`.
+
+    Args:
+        ticks_ns: The clock's times [ns], shape (n,).
+        value: The readings, shape (n,); NaN where missing.
+        factor: What they are to be multiplied with.
+    """
+    last = -1  # the last reading with a value
+    for start in range(0, value.size, BLOCK):
+        values = value[start : start + BLOCK]
+        is_whole = _is_all_known(values, factor) and last in (-1, start - 1)
+        if is_whole:
+            places = np.array([start, start + values.size - 1])
+        else:
+            places = start + np.flatnonzero(is_known(values, factor))
+        if not places.size:
+            continue
+        chosen = places if last < 0 else np.concatenate([[last], places])
+        first, last = int(chosen[0]), int(chosen[-1])
+        picked: slice | NDArray[np.int64] = slice(first, last + 1) if is_whole else chosen
+        yield Block(
+            ticks_ns=ticks_ns[picked],
+            power_w=_converted_w(value[picked], factor),
+            over_missing=np.flatnonzero(np.diff(chosen) > 1) if not is_whole else chosen[:0],
+            n_new=values.size if is_whole else places.size,
+            first=first,
+            last=last,
+        )
+
+
+def known_step_blocks(
+    ticks_ns: NDArray[np.int64], value: NDArray[np.float64], factor: float
+) -> Iterator[NDArray[np.int64]]:
+    """The steps from each reading that holds a power to the next [ns].
+
+    Args:
+        ticks_ns: As for `known_blocks`.
+        value: As for `known_blocks`.
+        factor: As for `known_blocks`.
+    """
+    for block in known_blocks(ticks_ns, value, factor):
+        if block.ticks_ns.size > 1:
+            yield np.diff(block.ticks_ns)
+
+
+def is_known(values: NDArray[np.float64], factor: float) -> NDArray[np.bool_]:
+    """Which readings hold a power."""
+    return (values >= 0) & (_converted_w(values, factor) < MOST_W)
+
+
+def _converted_w(values: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
+    return values.clip(-1.0, MOST_W) * factor
+
+
+def _is_all_known(values: NDArray[np.float64], factor: float) -> bool:
+    """Whether every reading holds a power; a missing one among them makes both comparisons false."""
+    return bool(values.min() >= 0) and min(float(values.max()), MOST_W) * factor < MOST_W

@@ -105,19 +105,19 @@ def command(  # noqa: D103 (the module's docstring is its help)
     if unknown:
         raise click.UsageError(f"no decoder {', '.join(sorted(unknown))}; there are {', '.join(decoders)}")
     state_path.parent.mkdir(parents=True, exist_ok=True)
-    print(f"{'decoder':<14}{'trials':>9}{'accepted':>10}{'refused':>9}{'escaped':>9}{'slowest':>10}")
+    print(f"{'decoder':<17}{'trials':>9}{'accepted':>10}{'refused':>9}{'escaped':>9}{'slowest':>10}")
     n_escaped = 0
     for decoder in (decoders[name] for name in chosen or decoders):
         seeds = collect_seeds(decoder, _shared_folder(shared))
         if not seeds:
-            print(f"{decoder.name:<14}  no seeds: the recordings are not at hand")
+            print(f"{decoder.name:<17}  no seeds: the recordings are not at hand")
             continue
         report = run_campaign(
             decoder, seeds, trials=trials, seed=seed, state_path=state_path, is_resumed=is_resumed
         )
         n_escaped += report.n_escaped
         print(
-            f"{decoder.name:<14}{report.trials:>9}{report.accepted:>10}{report.refused:>9}"
+            f"{decoder.name:<17}{report.trials:>9}{report.accepted:>10}{report.refused:>9}"
             f"{report.n_escaped:>9}{report.slowest_s * 1e3:>7.1f} ms",
             flush=True,
         )

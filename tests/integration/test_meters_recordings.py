@@ -5,10 +5,12 @@ Source of the recordings: mlcommons/inference_results_v1.0 @ f7759baf; quoted ou
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
+from flopwitness.measure.power_choice import choose_power
 from flopwitness.measure.samples import Channel, RunWindow, Scope, Trace
 from flopwitness.measure.sources import (
     ipmi,
@@ -22,7 +24,11 @@ from flopwitness.measure.sources import (
     turbostat,
 )
 from flopwitness.measure.sources.format import Format
+from flopwitness.measure.sources.formats import read_evidence
 from flopwitness.measure.sources.source import Source
+
+if TYPE_CHECKING:
+    from flopwitness.foundation.verdict import Finding
 
 pytestmark = pytest.mark.shared_data
 
@@ -99,7 +105,7 @@ def test_the_daemon_gives_the_mean_of_the_samples(shared_data: Path, system: str
     assert (means.device, means.channel, means.scope) == (
         "ptdaemon",
         Channel.POWER_AVERAGE_W,
-        Scope.NODE_AC,
+        Scope.NODE,
     )
     assert list(zip(means.utc_ns.tolist(), means.value.tolist(), strict=True)) == [
         (_ns(time), mean_w) for time, mean_w in MEANS[system]
@@ -165,3 +171,14 @@ def test_no_other_recording_is_taken_for_a_meters(shared_data: Path) -> None:
                 if one.is_it(head, path.name):
                     taken[path.relative_to(root).as_posix()] = one.name
     assert taken == known
+
+
+@pytest.mark.parametrize("folder", [f"inference/{BERT}", f"inference/{RESNET}", "inference"])
+def test_the_daemons_means_are_never_added_to_the_samples(shared_data: Path, folder: str) -> None:
+    """Of one system or of two in one folder, where devices of one name are told apart by their folders."""
+    findings: list[Finding] = []
+    choice = choose_power(read_evidence([shared_data / "data" / folder]), findings)
+    assert choice.scope is Scope.NODE_AC
+    assert {one.channel for one in choice.series} == {Channel.POWER_W}
+    assert len(choice.series) == (2 if folder == "inference" else 1)
+    assert [finding.code for finding in findings] == ["scopes-overlap"]

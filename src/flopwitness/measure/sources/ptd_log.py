@@ -2,8 +2,9 @@
 
 Most of it is talk with the meter and with its client. It holds readings in three forms: sample lines, where
 the daemon was given no file for them; replies to a client that asked for the power; and one mean for each
-completed measurement, which covers the time since that began. Means are kept as means, so that a meter whose
-samples lie beside this log is not counted twice.
+completed measurement, which covers the time since that began. This log does not say on which side of the
+supply the meter sits, and means have a scope of their own accordingly: so a meter whose samples lie beside
+this log, in however many files, is not counted twice.
 """
 
 import re
@@ -173,7 +174,7 @@ class _DaemonLog:
             self._recording.column(
                 meter_name(self._source),
                 Channel.POWER_AVERAGE_W,
-                Scope.NODE_AC,
+                Scope.NODE,
                 averaged_s=self._means.longest_s,
             ).extend(self._means.times, self._means.values)
         self._tell_doubts()

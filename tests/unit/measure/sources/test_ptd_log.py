@@ -50,7 +50,7 @@ def test_a_mean_is_an_average_over_its_measurement() -> None:
     assert (series.device, series.channel, series.scope) == (
         "ptdaemon",
         Channel.POWER_AVERAGE_W,
-        Scope.NODE_AC,
+        Scope.NODE,
     )
     assert series.value.tolist() == [410.0, 411.0]
     assert series.utc_ns.tolist() == [NINE + 9_500_000_000, NINE + 27 * 10**9]
@@ -88,6 +88,7 @@ def test_samples_and_replies_are_instant_readings_of_the_same_meter() -> None:
     instant, mean = trace.series
     assert (instant.channel, mean.channel) == (Channel.POWER_W, Channel.POWER_AVERAGE_W)
     assert instant.device == mean.device
+    assert (instant.scope, mean.scope) == (Scope.NODE_AC, Scope.NODE)
     assert instant.value.tolist()[:3] == [400.5, 401.0, 402.0]
     assert math.isnan(instant.value[3])
     assert [mark.utc_ns - NINE for mark in trace.marks] == [10**9, 2 * 10**9]

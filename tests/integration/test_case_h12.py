@@ -33,8 +33,8 @@ def energies_j(trace: Trace) -> dict[tuple[Scope, str], float]:
 def test_every_zone_is_read_with_its_scope(trace: Trace, energies_j: dict[tuple[Scope, str], float]) -> None:
     assert list(energies_j) == [
         (Scope.CPU, "package-0"),
-        (Scope.RAIL, "package-0/core"),
-        (Scope.RAIL, "package-0/uncore"),
+        (Scope.CPU_PART, "package-0/core"),
+        (Scope.CPU_PART, "package-0/uncore"),
         (Scope.DRAM, "package-0/dram"),
         (Scope.PLATFORM, ""),
     ]
@@ -51,7 +51,7 @@ def test_packages_and_memory_add_up_and_nothing_else(
     expect = case["expect"]
     assert energies_j[Scope.CPU, "package-0"] == expect["cpu_package_j"]
     assert energies_j[Scope.DRAM, "package-0/dram"] == expect["dram_j"]
-    assert energies_j[Scope.RAIL, "package-0/core"] == expect["core_share_of_package_j"]
+    assert energies_j[Scope.CPU_PART, "package-0/core"] == expect["core_share_of_package_j"]
     assert energy.cpu_plus_dram_j == expect["cpu_plus_dram_j"]
     assert energy.platform_j == expect["platform_psys_j"]
 

@@ -55,14 +55,14 @@ RUNS = {
 # The energies of perf's samples [J], by the sample's number.
 ENERGIES = {
     1: {
-        (Scope.RAIL, "cores"): 3.59,
+        (Scope.CPU_PART, "cores"): 3.59,
         (Scope.DRAM, ""): 8.18,
-        (Scope.RAIL, "igpu"): 1.63,
+        (Scope.CPU_PART, "igpu"): 1.63,
         (Scope.CPU, ""): 12.74,
         (Scope.PLATFORM, ""): 51.10,
     },
     2: {(Scope.CPU, ""): 0.05},
-    3: {(Scope.RAIL, "cores"): 52.67, (Scope.CPU, ""): 85.09},
+    3: {(Scope.CPU_PART, "cores"): 52.67, (Scope.CPU, ""): 85.09},
     4: {(Scope.CPU, "package-0"): 3.73},
     5: {(Scope.CPU, ""): 2306.32},
 }

@@ -52,6 +52,7 @@ _SCOPE_WORDS: Final = {
     Scope.NODE: "node power: fans and CPUs are in the figure; AC or DC side is not recorded",
     Scope.SWITCH: "network switch power: no accelerator is in the figure",
     Scope.CPU: "processor package power: no accelerator is in the figure",
+    Scope.CPU_PART: "power of a part of a processor package: no accelerator is in the figure",
     Scope.DRAM: "the host's memory power: no accelerator is in the figure",
     Scope.PLATFORM: "a board's own platform meter: processors, memory and more, accelerators perhaps not",
     Scope.INSTANCE: "a slice of a partitioned accelerator, whose power nobody can tell",

@@ -69,6 +69,7 @@ class Scope(StrEnum):
     NODE = "node"  # a whole node, on which side of its power supply is not recorded
     SWITCH = "switch"
     CPU = "cpu"  # processor packages, without memory
+    CPU_PART = "cpu-part"  # cores or graphics inside a processor package
     DRAM = "dram"  # the host's memory
     PLATFORM = "platform"  # what a board's own meter covers: packages, memory and more
     INSTANCE = "instance"  # a slice of a partitioned GPU; power is never known for one

@@ -27,7 +27,9 @@ _SCALES: Final = {
     Channel.PERFORMANCE_STATE: (1.0, ""),
     Channel.CPU_CORES_ON: (1.0, "cores"),
 }
-_NO_ACCELERATOR: Final = frozenset({Scope.SWITCH, Scope.CPU, Scope.DRAM, Scope.PLATFORM, Scope.INSTANCE})
+_NO_ACCELERATOR: Final = frozenset(
+    {Scope.SWITCH, Scope.CPU, Scope.CPU_PART, Scope.DRAM, Scope.PLATFORM, Scope.INSTANCE}
+)
 _SUFFIXES: Final = {"_w": "W", "_pct": "%", "_byte": "byte", "_byte_per_s": "byte/s", "_j": "J"}
 
 
@@ -136,14 +138,17 @@ def _verdict_lines(trace: Trace) -> Iterator[str]:
     elif scopes:
         yield "  serves for an estimate from energy once --scope names what the readings cover"
     else:
-        yield "  serves for an estimate from time alone: no accelerator's power or energy is recorded"
+        yield "  serves for an estimate from time alone: no accelerator's power over any time is recorded"
 
 
 def _is_metered(series: Series) -> bool:
-    """Whether the series holds any power, or a counter that can be read twice."""
-    known = series.value[np.isfinite(series.value)]
+    """Whether the series holds power or a counter at two instants at least: one has no length."""
+    is_known = np.isfinite(series.value)
+    known, times = series.value[is_known], series.utc_ns[is_known]
+    if known.size < 2 or times.min() == times.max():  # noqa: PLR2004 (see above)
+        return False
     if series.channel is Channel.ENERGY_COUNTER_J:
-        return known.size > 1
+        return True
     return series.channel in (Channel.POWER_W, Channel.POWER_AVERAGE_W) and bool((known > 0).any())
 
 

@@ -7,7 +7,7 @@ import pytest
 from flopwitness.measure.host_energy import HostEnergy, add_host_energy
 from flopwitness.measure.samples import Scope
 
-CPU, DRAM, RAIL, PLATFORM = Scope.CPU, Scope.DRAM, Scope.RAIL, Scope.PLATFORM
+CPU, DRAM, RAIL, PLATFORM = Scope.CPU, Scope.DRAM, Scope.CPU_PART, Scope.PLATFORM
 
 
 def test_packages_and_memory_add_up_and_the_platform_stands_apart() -> None:

@@ -15,7 +15,7 @@ from flopwitness.present.doctor_text import render_doctor_text
 MakeSeries = Callable[..., Series]
 
 ENERGY = "  serves for an estimate from energy"
-TIME = "  serves for an estimate from time alone: no accelerator's power or energy is recorded"
+TIME = "  serves for an estimate from time alone: no accelerator's power over any time is recorded"
 UNNAMED = "  serves for an estimate from energy once --scope names what the readings cover"
 
 

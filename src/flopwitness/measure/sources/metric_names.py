@@ -236,8 +236,8 @@ _ZONES: Final = {
     "package": Scope.CPU,
     "dram": Scope.DRAM,
     "psys": Scope.PLATFORM,
-    "core": Scope.RAIL,
-    "uncore": Scope.RAIL,
+    "core": Scope.CPU_PART,
+    "uncore": Scope.CPU_PART,
 }
 _RAPL: Final = re.compile(r"(?:node|ceems)_rapl_(?:(package|dram|psys|core|uncore)_)?joules")
 _RAPL_ROOT: Final = re.compile(r"intel-rapl:(\d{1,4})")

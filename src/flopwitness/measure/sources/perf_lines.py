@@ -40,9 +40,9 @@ _DOMAINS: Final = {
     b"pkg": (Scope.CPU, ""),
     b"ram": (Scope.DRAM, ""),
     b"psys": (Scope.PLATFORM, ""),
-    b"cores": (Scope.RAIL, "cores"),
-    b"core": (Scope.RAIL, "cores"),
-    b"gpu": (Scope.RAIL, "igpu"),
+    b"cores": (Scope.CPU_PART, "cores"),
+    b"core": (Scope.CPU_PART, "cores"),
+    b"gpu": (Scope.CPU_PART, "igpu"),
 }
 
 

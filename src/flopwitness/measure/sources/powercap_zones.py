@@ -38,12 +38,12 @@ def place_zone(zone: str, names: Mapping[str, str]) -> tuple[Scope, str]:
     name = names.get(zone, "")
     package = names.get(zone.rpartition(":")[0], "")
     if _MMIO in zone:  # the same registers by another way: the package's own energy once more
-        return Scope.RAIL, f"mmio/{name or zone}"
+        return Scope.CPU_PART, f"mmio/{name or zone}"
     if _PACKAGE.fullmatch(name):
         return Scope.CPU, name
     part = f"{package}/{name}" if package else name
     if name in ("core", "uncore"):
-        return Scope.RAIL, part
+        return Scope.CPU_PART, part
     if name == "dram":
         return Scope.DRAM, part
     return (Scope.PLATFORM, "") if name == "psys" else (Scope.UNKNOWN, part or zone)

@@ -25,8 +25,8 @@ __all__ = ["FORMATS", "decode_turbostat"]
 
 _COLUMNS: Final = {
     b"Pkg": (Scope.CPU, ""),
-    b"Cor": (Scope.RAIL, "cores"),
-    b"GFX": (Scope.RAIL, "igpu"),
+    b"Cor": (Scope.CPU_PART, "cores"),
+    b"GFX": (Scope.CPU_PART, "igpu"),
     b"RAM": (Scope.DRAM, ""),
     b"Sys": (Scope.PLATFORM, ""),
 }

@@ -45,7 +45,7 @@ def test_an_energy_over_a_command_is_a_counter_of_two_readings() -> None:
         + _elapsed("5.001965465")
     )
     assert _courses(trace) == {
-        (Scope.RAIL, "cores"): [(0, 0.0), (5_001_965_465, 3.59)],
+        (Scope.CPU_PART, "cores"): [(0, 0.0), (5_001_965_465, 3.59)],
         (Scope.CPU, ""): [(0, 0.0), (5_001_965_465, 12.74)],
         (Scope.PLATFORM, ""): [(0, 0.0), (5_001_965_465, 51.1)],
     }

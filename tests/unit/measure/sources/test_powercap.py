@@ -56,7 +56,7 @@ def test_a_start_and_an_end_are_two_readings_without_a_time() -> None:
     )
     assert _values(trace) == {
         (Scope.CPU, "package-0"): [120_000.0, 132_000.0],
-        (Scope.RAIL, "package-0/core"): [81_000.0, 90_000.0],
+        (Scope.CPU_PART, "package-0/core"): [81_000.0, 90_000.0],
         (Scope.DRAM, "package-0/dram"): [14_000.0, 15_800.0],
         (Scope.PLATFORM, ""): [200_000.0, 221_000.0],
     }
@@ -84,7 +84,7 @@ def test_zones_in_rows_have_their_times() -> None:
     )
     assert _values(trace) == {
         (Scope.CPU, "package-0"): [1.0, 9.0],
-        (Scope.RAIL, "package-0/core"): [0.5],
+        (Scope.CPU_PART, "package-0/core"): [0.5],
     }
     assert trace.series[0].utc_ns.tolist() == [NINE + 500_000_000, NINE + 1_500_000_000]
     assert trace.findings == ()
@@ -139,7 +139,7 @@ def test_files_printed_by_grep_are_read_in_any_order() -> None:
         f"{SYSFS}/intel-rapl:0/energy_uj:9000000\n"
     )
     assert _values(trace) == {
-        (Scope.RAIL, "package-0/core"): [0.5],
+        (Scope.CPU_PART, "package-0/core"): [0.5],
         (Scope.CPU, "package-0"): [1.0, 9.0],
     }
     assert trace.series[1].counter_range_j == 262_143.32885
@@ -157,8 +157,8 @@ def test_powercap_info_is_read_with_the_names_of_its_zones() -> None:
     trace = _decode(INFO + INFO)
     assert _values(trace) == {
         (Scope.CPU, "package-0"): [65.0, 65.0],
-        (Scope.RAIL, "package-0/core"): [48.0, 48.0],
-        (Scope.RAIL, "mmio/package-0"): [65.0, 65.0],
+        (Scope.CPU_PART, "package-0/core"): [48.0, 48.0],
+        (Scope.CPU_PART, "mmio/package-0"): [65.0, 65.0],
     }
     assert trace.n_skipped == 0
 

@@ -25,11 +25,11 @@ NAMES = {
     [
         ("intel-rapl:0", Scope.CPU, "package-0"),
         ("intel-rapl:2", Scope.CPU, "package-1-die-1"),
-        ("intel-rapl:0:0", Scope.RAIL, "package-0/core"),
-        ("intel-rapl:0:1", Scope.RAIL, "package-0/uncore"),
+        ("intel-rapl:0:0", Scope.CPU_PART, "package-0/core"),
+        ("intel-rapl:0:1", Scope.CPU_PART, "package-0/uncore"),
         ("intel-rapl:0:2", Scope.DRAM, "package-0/dram"),
         ("intel-rapl:1", Scope.PLATFORM, ""),
-        ("intel-rapl-mmio:0", Scope.RAIL, "mmio/package-0"),
+        ("intel-rapl-mmio:0", Scope.CPU_PART, "mmio/package-0"),
         ("intel-rapl:9", Scope.UNKNOWN, "dlvr"),
         ("intel-rapl:7", Scope.UNKNOWN, "intel-rapl:7"),
     ],
@@ -40,7 +40,7 @@ def test_a_zone_is_what_its_name_and_its_parent_say(zone: str, scope: Scope, par
 
 @pytest.mark.parametrize(
     ("zone", "scope", "part"),
-    [("package-3", Scope.CPU, "package-3"), ("core", Scope.RAIL, "core"), ("dram", Scope.DRAM, "dram")],
+    [("package-3", Scope.CPU, "package-3"), ("core", Scope.CPU_PART, "core"), ("dram", Scope.DRAM, "dram")],
 )
 def test_a_zone_without_an_identifier_goes_by_its_name(zone: str, scope: Scope, part: str) -> None:
     assert place_zone(zone, {zone: zone}) == (scope, part)

@@ -33,8 +33,8 @@ def test_the_row_of_the_whole_machine_is_taken() -> None:
     trace = _decode("turbostat version 2024.05.10\ncpu0: MSR_RAPL\n" + _block(30.5) + _block(31.5))
     assert _values(trace) == {
         (Scope.CPU, ""): [30.5, 31.5],
-        (Scope.RAIL, "cores"): [20.41, 20.41],
-        (Scope.RAIL, "igpu"): [0.5, 0.5],
+        (Scope.CPU_PART, "cores"): [20.41, 20.41],
+        (Scope.CPU_PART, "igpu"): [0.5, 0.5],
         (Scope.DRAM, ""): [3.02, 3.02],
         (Scope.PLATFORM, ""): [60.0, 60.0],
     }
@@ -61,9 +61,9 @@ def test_without_a_row_of_the_machine_packages_are_parts() -> None:
     text = "Package\tCore\tCPU\tPkgWatt\tCorWatt\n0\t0\t0\t30.5\t20.5\n0\t1\t1\n1\t0\t2\t31.5\t21.5\n"
     assert _values(_decode(text)) == {
         (Scope.CPU, "package-0"): [30.5],
-        (Scope.RAIL, "package-0/cores"): [20.5],
+        (Scope.CPU_PART, "package-0/cores"): [20.5],
         (Scope.CPU, "package-1"): [31.5],
-        (Scope.RAIL, "package-1/cores"): [21.5],
+        (Scope.CPU_PART, "package-1/cores"): [21.5],
     }
 
 

@@ -97,6 +97,13 @@ def test_a_step_that_may_hold_a_second_wrap_is_unsure(lay: Lay) -> None:
     assert line.grown_j.tolist() == [0, 82_144, 162_144]
 
 
+@pytest.mark.parametrize(("limit_w", "hides"), [(400.0, False), (4_000.0, True)])
+def test_a_usual_step_may_hold_a_second_wrap_as_well(lay: Lay, limit_w: float, hides: bool) -> None:
+    line = lay([250_000, 20_000, 60_000], time_s=[0, 140, 280], range_j=262_144.0, limit_w=limit_w)
+    assert line.is_unsure.tolist() == [hides, hides]
+    assert line.grown_j.tolist() == [0, 32_144, 72_144]
+
+
 def test_a_long_step_that_may_hide_a_reset_is_unsure(lay: Lay) -> None:
     """A counter of 900 J may all be from after a reset, within a minute at 300 W; one of a megajoule not."""
     times_s = [*range(10), 69]
@@ -214,6 +221,8 @@ def test_a_counter_that_never_moves_is_stuck(lay: Lay) -> None:
     [
         ([1e6] * 9, None),  # not for long enough
         ([1e6] * 2, [0, 60]),  # two readings tell nothing
+        ([1e6, 1e6 + 300, 1e6 + 600, 1e6 + 600, 1e6 + 900], [0, 1, 2, 62, 63]),  # nor within a recording
+        ([300.0 * i for i in range(100)] + [29_700.0] * 3, None),  # not for long, however late
         ([3_600.0 * (i // 36) for i in range(200)], None),  # a coarse counter moves seldom
     ],
 )

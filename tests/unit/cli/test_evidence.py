@@ -43,7 +43,7 @@ def test_a_table_and_logs_are_told_apart(run_folder: Path, table_file: Path, tmp
         ("a.csv", "model;chip;count;duration\na;h100;8;3\n", ":1, column duration", "a unit of time"),
         ("a.csv", "model,energy (Q)\na,3\n", ":1, column energy (Q)", "a unit of energy"),
         ("a.tsv", "model\tchip\tcount\na\th100\t8\n", ":1", "without time or energy"),
-        ("a.txt", "timestamp,run_id,duration_s,energy_kwh\n1,a,2,3\n", ":1", "single readings"),
+        ("a.txt", "rank,run_id,duration_s,energy_kwh\n1,a,2,3\n", ":1", "single readings"),
         ("a.csv", "run_id,rank,gpu_count,duration_s\na,0,8,3\n", ":1", "a column rank"),
     ],
 )
@@ -81,7 +81,7 @@ def test_a_foreign_parquet_file_is_told_both_possibilities(tmp_path: Path) -> No
     whole = _parquet(x=[1, 2], y=[3, 4])
     for content in (whole, whole[:100], b"PAR1"):
         path.write_bytes(content)
-        with pytest.raises(DecodeError, match=r"flopwitness/trace/v1, or a table of runs"):
+        with pytest.raises(DecodeError, match=r", or a table of runs"):
             read_logs_or_table([path], None, None)
     path.write_bytes(_parquet(chip=["h100"], count=[8], duration=[3.0]))
     with pytest.raises(DecodeError, match=r"x.parquet:1, column duration: .*a unit of time"):

@@ -64,7 +64,8 @@ def test_anything_gives_a_trace_or_a_decode_error(
     assert (len(trace.windows), len(trace.marks)) == (len(windows), len(marks))
     assert len(trace.devices) == len({name for name, *_ in readings})
     assert {series.device for series in trace.series} == {device.name for device in trace.devices}
-    _check_values(trace, readings)
+    if not trace.n_skipped:
+        _check_values(trace, readings)
 
 
 def _check_values(trace: Trace, readings: list[tuple[str, Channel, int, float]]) -> None:

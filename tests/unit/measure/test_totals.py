@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -228,16 +228,20 @@ def test_unlike_figures_are_kept_apart(make_series: MakeSeries) -> None:
 
 
 def test_devices_of_one_scope_are_added(make_series: MakeSeries) -> None:
-    first = make_series([10, 110, 110, 10], time_s=[0, 1, 2, 13])
+    first = make_series([10, 110, 110, 10, math.nan, 10, 10, 10], time_s=[0, 1, 2, 13, 14, 15, 16, 15.5])
+    utilisation = make_series([90] * 8, channel=Channel.UTILISATION_PCT)
     state = LedgerState()
     for series in (first, replace(first, device="gpu_1")):
-        state = extend(state, series, idle_w=10.0, longest_step_s=2.5, limit_w=200.0)
-    one, both = (
-        state.meters[MeterKey("gpu_1", Channel.POWER_W, Scope.GPU, "")].totals,
-        add_totals(state.meters),
-    )
-    for name in ("energy_j", "net_energy_j", "busy_s", "gap_s", "gap_high_j", "n_readings", "net_square_w2s"):
-        assert getattr(both, name) == 2 * getattr(one, name) > 0, name
+        state = extend(
+            state, series, utilisation, idle_w=10.0, longest_step_s=2.5, floor_w=5.0, limit_w=200.0
+        )
+    later = replace(make_series([50, 50], time_s=[60, 61]), device="gpu_1")
+    for device in ("gpu_0", "gpu_1"):
+        state = extend(state, replace(later, device=device), idle_w=None, longest_step_s=2.5, limit_w=200.0)
+    one = state.meters[MeterKey("gpu_1", Channel.POWER_W, Scope.GPU, "")].totals
+    both = add_totals(state.meters)
+    for item in fields(Totals):
+        assert getattr(both, item.name) == 2 * getattr(one, item.name) > 0, item.name
     assert both.working_net_w == one.working_net_w
     assert add_totals({}) == Totals()
 

@@ -1,60 +1,54 @@
 """A trace kept as one Parquet file with its provenance: readings as rows, everything else as metadata.
 
 Parquet, because telemetry lakes hold it and any tool reads it; one file, because readings without their
-provenance are worth nothing.
+provenance are worth nothing. A year of a chip's readings is written and read a million rows at a time.
 """
 
 import io
 import json
 import math
-import re
+import os
 import sys
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Iterator
+from mmap import mmap
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from flopwitness.foundation.clock import format_utc
-from flopwitness.foundation.digest import Digest
-from flopwitness.foundation.encoding import decode_json, encode_canonical
+from flopwitness.foundation.encoding import encode_canonical
 from flopwitness.foundation.errors import DecodeError
-from flopwitness.foundation.verdict import Finding, Severity
-from flopwitness.measure.child import bound_memory, refuse_and_end, unpack_in_child
-from flopwitness.measure.samples import (
-    Channel,
-    Declaration,
-    Device,
-    Mark,
-    Provenance,
-    RunWindow,
-    Scope,
-    Series,
-    Skipped,
-    Timing,
-    Trace,
-)
+from flopwitness.measure.child import bound_memory, map_from_child, refuse_and_end, spool
+from flopwitness.measure.samples import Series, Trace
+from flopwitness.measure.trace_columns import ABSENT, ColumnWriter, split_columns
+from flopwitness.measure.trace_notes import SPEC, describe_trace, rebuild_trace
+
+if TYPE_CHECKING:
+    import polars as pl
+    from numpy.typing import NDArray
 
 __all__ = [
     "LARGEST_TRACE_BYTES",
     "decode_trace",
+    "decode_trace_file",
     "decode_unpacked",
     "encode_trace",
+    "holds_trace",
     "is_trace_file",
     "unpack_trace",
 ]
 
-SPEC: Final = "flopwitness/trace/v1"
+LARGEST_TRACE_BYTES: Final = 2 * 1024**3
 _MAGIC: Final = b"PAR1"
 _KEY: Final = "flopwitness"
-_COLUMNS: Final = {"series": "<u4", "utc_ns": "<i8", "monotonic_ns": "<i8", "value": "<f8"}
-_CODE: Final = re.compile(r"[a-z][a-z-]{0,40}")
-_ABSENT: Final = -(2**63)  # no clock shows it
-LARGEST_TRACE_BYTES: Final = 2 * 1024**3
+_ENTRY: Final = b"\x18\x0b" + _KEY.encode() + b"\x18"  # Thrift: a key of 11 bytes, and then its value
+_LARGEST_FOOTER_BYTES: Final = 256 * 1024**2
+_SMALLEST_BYTES: Final = 12  # the mark, an empty footer's length, the mark
+_SEARCHED_BYTES: Final = 1 << 20
+_COLUMNS: Final = ("series", "utc_ns", "monotonic_ns", "value")
+_GROUP_ROWS: Final = 1 << 20
 _MOST_SERIES: Final = 1_000_000
-_MOST_DEVICES: Final = 10**18  # what nine digits of nodes times nine digits of chips a node make at most
 _MOST_ROWS: Final = 500_000_000
-_BROKEN: Final = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
+_BROKEN: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
 
 
 def is_trace_file(head: bytes, name: str) -> bool:
@@ -63,111 +57,93 @@ def is_trace_file(head: bytes, name: str) -> bool:
     return head.startswith(_MAGIC)
 
 
+def holds_trace(file: IO[bytes]) -> bool:
+    """Whether a Parquet file carries a trace's notes: their key stands in the file's footer.
+
+    No Parquet library is asked, because bytes that lie about their lengths can end it. A file made to look
+    so is refused when it is read.
+
+    Args:
+        file: Readable and seekable; left at its start.
+
+    Source:
+        Apache Parquet format, file footer: 4-byte length, `PAR1`; Thrift compact protocol, strings.
+    """
+    size_bytes = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size_bytes - len(_MAGIC) - 4))
+    end = file.read()
+    footer_bytes = int.from_bytes(end[:4], "little")
+    is_there = (
+        size_bytes >= _SMALLEST_BYTES
+        and end[4:] == _MAGIC
+        and footer_bytes <= min(size_bytes - _SMALLEST_BYTES, _LARGEST_FOOTER_BYTES)
+        and _finds_entry(file, size_bytes - len(end) - footer_bytes, footer_bytes)
+    )
+    file.seek(0)
+    return is_there
+
+
+def _finds_entry(file: IO[bytes], start: int, n_bytes: int) -> bool:
+    """Whether the notes' key stands in so many bytes of the file, a piece at a time."""
+    file.seek(start)
+    kept = b""
+    while n_bytes > 0 and (piece := file.read(min(_SEARCHED_BYTES, n_bytes))):
+        kept += piece
+        if _ENTRY in kept:
+            return True
+        kept = kept[-len(_ENTRY) :]
+        n_bytes -= len(piece)
+    return False
+
+
 def encode_trace(trace: Trace) -> bytes:
     """The trace as Parquet bytes; `decode_trace` gives it back."""
     import polars as pl  # noqa: PLC0415 (slow to load, and only this function needs it here)
 
-    counts = [len(series) for series in trace.series]
-    monotonic = [
-        series.monotonic_ns
-        if series.monotonic_ns is not None
-        else np.full(len(series), _ABSENT, dtype=np.int64)
-        for series in trace.series
-    ]
-    frame = pl.DataFrame(
-        {
-            "series": np.repeat(np.arange(len(counts), dtype=np.uint32), counts),
-            "utc_ns": _joined([series.utc_ns for series in trace.series], np.int64),
-            "monotonic_ns": _joined(monotonic, np.int64),
-            "value": _joined([series.value for series in trace.series], np.float64),
-        }
-    )
+    schema = {"series": pl.UInt32, "utc_ns": pl.Int64, "monotonic_ns": pl.Int64, "value": pl.Float64}
+    frames = [pl.DataFrame(schema=schema), *map(pl.DataFrame, _group_rows(trace.series))]
+    notes = encode_canonical(describe_trace(trace)).decode()
     buffer = io.BytesIO()
-    frame.write_parquet(
-        buffer, compression="zstd", metadata={_KEY: encode_canonical(_describe(trace)).decode()}
+    pl.concat(frames, how="diagonal", rechunk=False).write_parquet(
+        buffer, compression="zstd", row_group_size=_GROUP_ROWS, metadata={_KEY: notes}
     )
     return buffer.getvalue()
 
 
-def _joined(parts: Sequence[NDArray[Any]], kind: type[np.generic]) -> NDArray[Any]:
-    return np.concatenate(parts) if parts else np.zeros(0, dtype=kind)
+def _group_rows(series: tuple[Series, ...]) -> "Iterator[dict[str, NDArray[Any]]]":
+    """The columns of each group of rows; monotonic times that nobody recorded take no room."""
+    pieces: list[tuple[int, slice]] = []
+    n_free = _GROUP_ROWS
+    for number, item in enumerate(series):
+        start = 0
+        while start < len(item):
+            stop = min(len(item), start + n_free)
+            pieces.append((number, slice(start, stop)))
+            n_free -= stop - start
+            start = stop
+            if not n_free:
+                yield _join_pieces(series, pieces)
+                pieces, n_free = [], _GROUP_ROWS
+    if pieces:
+        yield _join_pieces(series, pieces)
 
 
-def _describe(trace: Trace) -> dict[str, Any]:
-    """Everything but the readings; instants as decimal strings, because they pass 2^53."""
-    declared = trace.declaration
-    return {
-        "spec": SPEC,
-        "series": [
-            {
-                "device": item.device,
-                "channel": str(item.channel),
-                "scope": str(item.scope),
-                "conversion": item.conversion,
-                "is_estimate": item.is_estimate,
-                "part": item.part,
-                "timing": str(item.timing),
-                "averaged_s": item.averaged_s,
-                "counter_range_j": item.counter_range_j,
-                "has_monotonic": item.monotonic_ns is not None,
-            }
-            for item in trace.series
-        ],
-        "marks": [{"name": m.name, "utc_ns": str(m.utc_ns), "where": m.where} for m in trace.marks],
-        "windows": [
-            {
-                "start_utc_ns": str(w.start_utc_ns),
-                "stop_utc_ns": None if w.stop_utc_ns is None else str(w.stop_utc_ns),
-                "status": w.status,
-            }
-            for w in trace.windows
-        ],
-        "extent": None
-        if trace.extent is None
-        else {
-            "start_utc_ns": str(trace.extent.start_utc_ns),
-            "stop_utc_ns": str(trace.extent.stop_utc_ns),
-        },
-        "declaration": None
-        if declared is None
-        else {
-            "benchmark": declared.benchmark,
-            "platform": declared.platform,
-            "nodes": declared.nodes,
-            "chips": declared.chips,
-            "chip_name": declared.chip_name,
-            "other_chip_names": list(declared.other_chip_names),
-            "differing": list(declared.differing),
-        },
-        "skipped": [{"where": s.where, "expected": s.expected, "found": s.found} for s in trace.skipped],
-        "n_skipped": trace.n_skipped,
-        "provenance": [
-            {"path": p.path, "format": p.format, "digest": str(p.digest), "size_bytes": p.size_bytes}
-            for p in trace.provenance
-        ],
-        "devices": [
-            {
-                "name": d.name,
-                "chip_name": d.chip_name,
-                "host": d.host,
-                "driver": d.driver,
-                "is_shared": d.is_shared,
-            }
-            for d in trace.devices
-        ],
-        "findings": [
-            {
-                "code": f.code,
-                "severity": str(f.severity),
-                "message": f.message,
-                "where": f.where,
-                "expected": f.expected,
-                "found": f.found,
-                "count": f.count,
-            }
-            for f in trace.findings
-        ],
+def _join_pieces(series: tuple[Series, ...], pieces: list[tuple[int, slice]]) -> "dict[str, NDArray[Any]]":
+    counts = [piece.stop - piece.start for _, piece in pieces]
+    columns: dict[str, NDArray[Any]] = {
+        "series": np.repeat(np.array([number for number, _ in pieces], dtype=np.uint32), counts),
+        "utc_ns": np.concatenate([series[number].utc_ns[piece] for number, piece in pieces]),
+        "value": np.concatenate([series[number].value[piece] for number, piece in pieces]),
     }
+    clocks = [series[number].monotonic_ns for number, _ in pieces]
+    if any(clock is not None for clock in clocks):
+        columns["monotonic_ns"] = np.concatenate(
+            [
+                np.full(count, ABSENT) if clock is None else clock[piece]
+                for clock, (_, piece), count in zip(clocks, pieces, counts, strict=True)
+            ]
+        )
+    return columns
 
 
 def decode_trace(data: bytes, *, where: str) -> Trace:
@@ -176,29 +152,45 @@ def decode_trace(data: bytes, *, where: str) -> Trace:
     Raises:
         DecodeError: Another Parquet file, one without the metadata, or metadata that does not fit the rows.
     """
-    if len(data) > LARGEST_TRACE_BYTES:
-        raise DecodeError(
-            "too large", where=where, expected=f"at most {LARGEST_TRACE_BYTES} bytes", found=f"{len(data)}"
-        )
-    return decode_unpacked(unpack_in_child(unpack_trace, data, where=where, expected=SPEC), where=where)
+    with spool([data], limit_bytes=LARGEST_TRACE_BYTES, where=where) as file:
+        return decode_trace_file(file, where=where)
 
 
-def decode_unpacked(unpacked: bytes, *, where: str) -> Trace:
-    """The trace that an unpacked trace file holds: its notes, a line, and its columns, raw.
+def decode_trace_file(file: IO[bytes], *, where: str) -> Trace:
+    """The trace of a file that `spool` keeps: its readings stay in a file too, and are mapped.
+
+    Args:
+        file: At its start; with a file descriptor that a child process can take over.
+        where: The path to name in an error.
+
+    Raises:
+        DecodeError: As `decode_trace`.
+
+    Side effects:
+        Starts one child process and waits for its end.
+    """
+    return decode_unpacked(map_from_child(unpack_trace, file, where=where, expected=SPEC), where=where)
+
+
+def decode_unpacked(unpacked: bytes | mmap, *, where: str) -> Trace:
+    """The trace that an unpacked trace file holds.
+
+    Args:
+        unpacked: What `unpack_trace` writes.
+        where: The path to name in an error.
 
     Raises:
         DecodeError: Notes that are none, or that do not fit the columns.
     """
-    head, _, body = unpacked.partition(b"\n")
-    notes = decode_json(head, where=where)
     try:
-        return _rebuild(_split_columns(body), notes, where)
+        notes, columns = split_columns(unpacked, where=where)
+        return rebuild_trace(notes, columns, where=where)
     except _BROKEN as error:
         raise DecodeError("not a trace file", where=where, expected=SPEC, found=repr(error)[:120]) from None
 
 
 def unpack_trace() -> None:
-    """Turn the trace file on standard input into its notes, a line, and its columns, raw, on standard output.
+    """Turn the trace file that is standard input into columns in the file that is standard output.
 
     This is the whole life of the child process that `decode_trace` starts.
 
@@ -208,202 +200,70 @@ def unpack_trace() -> None:
     bound_memory()
     import polars as pl  # noqa: PLC0415 (slow to load, and only this process needs it)
 
-    data = sys.stdin.buffer.read()
     try:
-        notes = pl.read_parquet_metadata(io.BytesIO(data)).get(_KEY)
-        n_rows = int(pl.scan_parquet(io.BytesIO(data)).select(pl.len()).collect().item())
-        if notes is None or n_rows > _MOST_ROWS:
-            refuse_and_end("another kind of Parquet file" if notes is None else f"{n_rows} rows")
-        frame = pl.read_parquet(io.BytesIO(data), columns=list(_COLUMNS))
-        frame = frame.with_columns(
-            pl.col("monotonic_ns").fill_null(_ABSENT), pl.col("value").fill_null(math.nan)
-        )
-        if frame.dtypes != [pl.UInt32, pl.Int64, pl.Int64, pl.Float64] or any(frame.null_count().row(0)):
-            refuse_and_end(f"columns {frame.dtypes}, {frame.null_count().row(0)} cells of them empty")
-        columns = [frame[name].to_numpy().astype(kind) for name, kind in _COLUMNS.items()]
+        with os.fdopen(sys.stdout.fileno(), "r+b", closefd=False) as out:
+            _unpack(f"/dev/fd/{sys.stdin.fileno()}", out)
     except (Exception, pl.exceptions.PanicException) as error:  # noqa: BLE001 (every reason is told alike)
         refuse_and_end(str(error))
-    sys.stdout.buffer.write(json.dumps(json.loads(notes or "")).encode() + b"\n")
-    for column in columns:
-        sys.stdout.buffer.write(column.tobytes())
 
 
-def _split_columns(body: bytes) -> dict[str, NDArray[Any]]:
-    """The columns by name, from their raw bytes one after the other."""
-    width = sum(np.dtype(kind).itemsize for kind in _COLUMNS.values())
-    n_rows, rest = divmod(len(body), width)
-    if rest:
-        raise ValueError("columns of unlike length")
-    columns, start = {}, 0
-    for name, kind in _COLUMNS.items():
-        columns[name] = np.frombuffer(body, dtype=kind, count=n_rows, offset=start)
-        start += n_rows * np.dtype(kind).itemsize
-    return columns
+def _unpack(path: str, out: IO[bytes]) -> None:
+    """Write the file's columns, a group of rows at a time.
+
+    Raises:
+        ValueError: No trace file, or one too large.
+    """
+    import polars as pl  # noqa: PLC0415 (slow to load, and only the child needs it)
+
+    told = pl.read_parquet_metadata(path).get(_KEY)
+    scan = pl.scan_parquet(path)
+    n_rows = int(scan.select(pl.len()).collect().item())
+    if told is None or n_rows > _MOST_ROWS:
+        raise ValueError("another kind of Parquet file" if told is None else f"{n_rows} rows")
+    schema = scan.collect_schema()
+    kinds = [schema.get(name) for name in _COLUMNS]
+    if kinds != [pl.UInt32, pl.Int64, pl.Int64, pl.Float64]:
+        raise ValueError(f"columns {schema}")
+    notes = json.loads(told)
+    has_monotonic = [bool(note["has_monotonic"]) for note in notes["series"]]
+    counts = _count_rows(scan, n_rows, len(has_monotonic))
+    writer = ColumnWriter(out, counts, has_monotonic)
+    names = [name for name in _COLUMNS[1:] if name != "monotonic_ns" or any(has_monotonic)]
+    for frame in _groups(scan, names, n_rows):
+        if frame["utc_ns"].null_count():
+            raise ValueError("rows without a time")
+        monotonic = frame["monotonic_ns"].fill_null(ABSENT).to_numpy() if any(has_monotonic) else None
+        writer.add(frame["utc_ns"].to_numpy(), frame["value"].fill_null(math.nan).to_numpy(), monotonic)
+    writer.finish(notes)
 
 
-def _rebuild(columns: dict[str, NDArray[Any]], notes: dict[str, Any], where: str) -> Trace:
-    if notes["spec"] != SPEC:
-        raise DecodeError("another format", where=where, expected=SPEC, found=str(notes["spec"])[:80])
-    return Trace(
-        series=_rebuild_series(columns, notes["series"], where),
-        marks=tuple(
-            Mark(name=str(m["name"]), utc_ns=_instant(m["utc_ns"]), where=str(m["where"]))
-            for m in notes["marks"]
-        ),
-        windows=tuple(
-            RunWindow(
-                start_utc_ns=_instant(w["start_utc_ns"]),
-                stop_utc_ns=None if w["stop_utc_ns"] is None else _instant(w["stop_utc_ns"]),
-                status=str(w["status"]),
-            )
-            for w in notes["windows"]
-        ),
-        extent=_rebuild_extent(notes.get("extent")),
-        declaration=None if notes["declaration"] is None else _rebuild_declaration(notes["declaration"]),
-        skipped=tuple(
-            Skipped(where=str(s["where"]), expected=str(s["expected"]), found=str(s["found"]))
-            for s in notes["skipped"]
-        ),
-        n_skipped=_count_skipped(notes),
-        provenance=tuple(
-            Provenance(
-                path=str(p["path"]),
-                format=str(p["format"]),
-                digest=Digest.parse(p["digest"], where=where),
-                size_bytes=int(p["size_bytes"]),
-            )
-            for p in notes["provenance"]
-        ),
-        devices=tuple(map(_rebuild_device, notes.get("devices", []))),
-        findings=tuple(map(_rebuild_finding, notes.get("findings", []))),
-    )
+def _count_rows(scan: "pl.LazyFrame", n_rows: int, n_series: int) -> list[int]:
+    """How many rows each series has.
+
+    Raises:
+        ValueError: Rows that belong to no series, or stand out of order.
+    """
+    if n_series > _MOST_SERIES:
+        raise ValueError(f"{n_series} series")
+    counts, last = np.zeros(n_series, dtype=np.int64), 0
+    for frame in _groups(scan, ["series"], n_rows):
+        number = frame["series"].fill_null(_MOST_SERIES).to_numpy()
+        is_ordered = last <= int(number[0]) and bool((number[1:] >= number[:-1]).all())
+        if not is_ordered or int(number[-1]) >= n_series:
+            raise ValueError(f"rows that belong to no series; there are {n_series}, in order")
+        first, last = int(number[0]), int(number[-1])
+        counts[first : last + 1] += np.bincount(number - number[0], minlength=last + 1 - first)
+    return counts.tolist()
 
 
-def _rebuild_device(notes: dict[str, Any]) -> Device:
-    return Device(
-        name=str(notes["name"]),
-        chip_name=str(notes["chip_name"]),
-        host=str(notes["host"]),
-        driver=str(notes["driver"]),
-        is_shared=bool(notes["is_shared"]),
-    )
+def _groups(scan: "pl.LazyFrame", names: list[str], n_rows: int) -> Iterator["pl.DataFrame"]:
+    """Some columns, a group of rows at a time.
 
-
-def _rebuild_finding(notes: dict[str, Any]) -> Finding:
-    """What a reader told when the trace was made; a code of another shape than ours is refused."""
-    code, count = str(notes["code"]), notes["count"]
-    if not _CODE.fullmatch(code) or not isinstance(count, int) or not 1 <= count <= _MOST_ROWS:
-        raise ValueError(f"no finding: {code[:40]!r}, {count!r}")
-    return Finding(
-        code=code,
-        severity=Severity(notes["severity"]),
-        message=str(notes["message"]),
-        where=str(notes["where"]),
-        expected=str(notes["expected"]),
-        found=str(notes["found"]),
-        count=count,
-    )
-
-
-def _rebuild_extent(notes: dict[str, Any] | None) -> RunWindow | None:
-    """The time that the logs' events take; files written before it was kept have none."""
-    if notes is None:
-        return None
-    start_ns, stop_ns = _instant(notes["start_utc_ns"]), _instant(notes["stop_utc_ns"])
-    if stop_ns < start_ns:
-        raise ValueError(f"events from {start_ns} to {stop_ns}")
-    return RunWindow(start_utc_ns=start_ns, stop_utc_ns=stop_ns)
-
-
-def _instant(text: str) -> int:
-    """Nanoseconds since 1970 from a decimal string; what no clock can show is refused."""
-    utc_ns = int(text)
-    format_utc(utc_ns)
-    return utc_ns
-
-
-def _count_skipped(notes: dict[str, Any]) -> int:
-    """How many lines were skipped: at least as many as are named, and none only where none is named."""
-    count = int(notes["n_skipped"])
-    if count < len(notes["skipped"]) or (count and not notes["skipped"]):
-        raise ValueError(f"{count} skipped, {len(notes['skipped'])} of them named")
-    return count
-
-
-def _number(value: object) -> int | None:
-    """A declared number of chips or nodes, or None."""
-    if value is None:
-        return None
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MOST_DEVICES:
-        raise ValueError(f"no number of devices: {value!r}")
-    return value
-
-
-def _rebuild_declaration(notes: dict[str, Any]) -> Declaration:
-    return Declaration(
-        benchmark=str(notes["benchmark"]),
-        platform=str(notes["platform"]),
-        nodes=_number(notes["nodes"]),
-        chips=_number(notes["chips"]),
-        chip_name=str(notes["chip_name"]),
-        other_chip_names=_texts(notes.get("other_chip_names")),
-        differing=_texts(notes.get("differing")),
-    )
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    """Several texts; files written before they were kept have none."""
-    if value is None:
-        return ()
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise ValueError(f"no list of texts: {value!r}")
-    return tuple(value)
-
-
-def _rebuild_series(
-    columns: dict[str, NDArray[Any]], notes: list[dict[str, Any]], where: str
-) -> tuple[Series, ...]:
-    index = columns["series"]
-    if (
-        len(notes) > _MOST_SERIES
-        or bool(np.any(index >= len(notes)))
-        or bool(np.any(np.diff(index.astype(np.int64)) < 0))
-    ):
-        raise DecodeError(
-            "rows that belong to no series", where=where, expected=f"{len(notes)} series in order"
-        )
-    starts = np.searchsorted(index, np.arange(len(notes)), side="left")
-    stops = np.searchsorted(index, np.arange(len(notes)), side="right")
-    return tuple(
-        _rebuild_one({name: column[start:stop] for name, column in columns.items()}, note)
-        for note, start, stop in zip(notes, starts, stops, strict=True)
-    )
-
-
-def _rebuild_monotonic(monotonic_ns: NDArray[Any]) -> NDArray[Any]:
-    """The monotonic times of a series that has them; one that is missing is refused, not taken as zero."""
-    if bool(np.any(monotonic_ns == _ABSENT)):
-        raise ValueError("monotonic times that are missing in part")
-    return monotonic_ns
-
-
-def _rebuild_one(columns: dict[str, NDArray[Any]], note: dict[str, Any]) -> Series:
-    for end_ns in (columns["utc_ns"].min(initial=0), columns["utc_ns"].max(initial=0)):
-        _instant(str(end_ns))
-    conversion = float(note["conversion"])
-    if not 0 < conversion < math.inf:
-        raise ValueError(f"no conversion factor: {conversion}")
-    return Series(
-        device=str(note["device"]),
-        channel=Channel(note["channel"]),
-        scope=Scope(note["scope"]),
-        utc_ns=columns["utc_ns"],
-        value=columns["value"],
-        monotonic_ns=_rebuild_monotonic(columns["monotonic_ns"]) if note["has_monotonic"] else None,
-        conversion=conversion,
-        is_estimate=bool(note["is_estimate"]),
-        part=str(note.get("part", "")),
-        timing=Timing(note.get("timing", "dated")),
-        averaged_s=float(note.get("averaged_s", 0.0)),
-        counter_range_j=None if note.get("counter_range_j") is None else float(note["counter_range_j"]),
-    )
+    Raises:
+        ValueError: A group that is shorter than the file says.
+    """
+    for start in range(0, n_rows, _GROUP_ROWS):
+        frame = scan.select(names).slice(start, _GROUP_ROWS).collect()
+        if frame.height != min(_GROUP_ROWS, n_rows - start):
+            raise ValueError("fewer rows than the file says")
+        yield frame

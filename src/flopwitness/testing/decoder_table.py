@@ -129,7 +129,7 @@ def known_decoders() -> tuple[KnownDecoder, ...]:
 
 def _table_decoders() -> tuple[KnownDecoder, ...]:
     """Tables of runs, traces, lineages, and the JSON below them."""
-    trace, epoch, plain = _unpacked_trace(), _epoch_table(), _plain_table()
+    epoch, plain = _epoch_table(), _plain_table()
     return (
         KnownDecoder(
             name="run-table",
@@ -140,7 +140,12 @@ def _table_decoders() -> tuple[KnownDecoder, ...]:
         KnownDecoder(
             name="trace",
             decode=lambda data: decode_unpacked(data, where="trace.parquet"),
-            seeds=(trace,),
+            seeds=(_end_trace(_trace_tail()),),
+        ),
+        KnownDecoder(
+            name="trace-notes",
+            decode=lambda data: decode_unpacked(_end_trace(data), where="trace.parquet"),
+            seeds=(_trace_tail(),),
         ),
         KnownDecoder(
             name="lineage",
@@ -254,19 +259,15 @@ def _zip() -> bytes:
     return file.getvalue()
 
 
-def _unpacked_trace() -> bytes:
-    """What the child process says of a trace of one device with two readings."""
+def _trace_tail() -> bytes:
+    """What the child process says of a trace of one device with two readings and their utilisation."""
+    series = {"device": "node_1", "scope": "node-ac", "conversion": 1, "is_estimate": False}
     notes = {
         "spec": "flopwitness/trace/v1",
         "series": [
-            {
-                "device": "node_1",
-                "channel": "power_w",
-                "scope": "node-ac",
-                "conversion": 1,
-                "is_estimate": False,
-                "has_monotonic": False,
-            }
+            {**series, "channel": "power_w", "has_monotonic": True},
+            {**series, "channel": "power_average_w", "has_monotonic": False, "averaged_s": 1.5},
+            {**series, "channel": "utilisation_pct", "has_monotonic": False},
         ],
         "marks": [{"name": "start", "utc_ns": "1700000000000000000", "where": "x:1"}],
         "windows": [{"start_utc_ns": "1700000000000000000", "stop_utc_ns": None, "status": ""}],
@@ -274,14 +275,29 @@ def _unpacked_trace() -> bytes:
         "skipped": [],
         "n_skipped": 0,
         "provenance": [],
+        "devices": [{"name": "n", "chip_name": "", "host": "h", "driver": "", "is_shared": False}],
+        "findings": [
+            {
+                "code": "zone-assumed",
+                "severity": "note",
+                "message": "",
+                "where": "",
+                "expected": "",
+                "found": "",
+                "count": 1,
+            }
+        ],
     }
-    columns = (
-        np.zeros(2, dtype="<u4"),
-        np.array([1_700_000_000_000_000_000, 1_700_000_002_000_000_000], dtype="<i8"),
-        np.zeros(2, dtype="<i8"),
-        np.array([5_000.0, 5_100.0], dtype="<f8"),
-    )
-    return json.dumps(notes).encode() + b"\n" + b"".join(column.tobytes() for column in columns)
+    return json.dumps({"n_rows": [2, 2, 2], "times_of": [0, 1, 1], "notes": notes}).encode()
+
+
+def _end_trace(tail: bytes) -> bytes:
+    """The columns of that trace, with a tail behind them."""
+    value = np.array([5_000.0, 5_100.0], dtype="<f8").tobytes()
+    monotonic_ns = np.array([0, 2_000_000_000], dtype="<i8").tobytes()
+    utc_ns = np.array([1_700_000_000_000_000_000, 1_700_000_002_000_000_000], dtype="<i8").tobytes()
+    columns = (value, monotonic_ns, utc_ns, value, utc_ns, value)
+    return b"".join(columns) + tail + len(tail).to_bytes(8, "little")
 
 
 def _epoch_table() -> bytes:

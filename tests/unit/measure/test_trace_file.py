@@ -2,60 +2,30 @@
 
 import io
 import json
-import sys
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
-from flopwitness.foundation.digest import digest_bytes
 from flopwitness.foundation.errors import DecodeError
 from flopwitness.measure import trace_file
-from flopwitness.measure.samples import (
-    Channel,
-    Declaration,
-    Mark,
-    Provenance,
-    RunWindow,
-    Scope,
-    Series,
-    Skipped,
-    Trace,
+from flopwitness.measure.child import spool
+from flopwitness.measure.samples import Channel, Scope, Series, Trace
+from flopwitness.measure.trace_file import (
+    decode_trace,
+    decode_trace_file,
+    decode_unpacked,
+    encode_trace,
+    holds_trace,
+    is_trace_file,
 )
-from flopwitness.measure.trace_file import decode_trace, decode_unpacked, encode_trace, is_trace_file
+from flopwitness.measure.trace_notes import describe_trace
 
 MakeSeries = Callable[..., Series]
-Change = Callable[[dict[str, Any]], object]
-
-
-@pytest.fixture
-def trace(make_series: MakeSeries) -> Trace:
-    return Trace(
-        series=(
-            make_series([400, float("nan"), 410.25], device="gpü_0", conversion=0.96),
-            make_series([], device="gpu_1"),
-            make_series([7, 8], scope=Scope.SWITCH, is_estimate=True, monotonic_s=[3, 4]),
-            make_series([55], channel=Channel.UTILISATION_PCT),
-        ),
-        marks=(Mark(name="power_measurement_start", utc_ns=2**62, where="a.txt:1"),),
-        windows=(RunWindow(start_utc_ns=1, stop_utc_ns=None), RunWindow(start_utc_ns=9, stop_utc_ns=3)),
-        extent=RunWindow(start_utc_ns=1, stop_utc_ns=2**62),
-        declaration=Declaration(
-            benchmark="gpt3",
-            nodes=4,
-            chips=None,
-            chip_name="H100",
-            other_chip_names=("T4", "A100"),
-            differing=("4 and 2 nodes",),
-        ),
-        skipped=(Skipped(where="a.txt:3", expected="JSON", found="\x1b[2J"),),
-        n_skipped=7,
-        provenance=(
-            Provenance(path="a.txt", format="mlperf-power", digest=digest_bytes(b"a"), size_bytes=1),
-        ),
-    )
 
 
 def _is_same(left: Trace, right: Trace) -> bool:
@@ -67,37 +37,71 @@ def _is_same(left: Trace, right: Trace) -> bool:
         assert (one.monotonic_ns is None) == (other.monotonic_ns is None)
         if one.monotonic_ns is not None and other.monotonic_ns is not None:
             np.testing.assert_array_equal(one.monotonic_ns, other.monotonic_ns)
-    names = ("marks", "windows", "extent", "declaration", "skipped", "n_skipped", "provenance")
-    return all(getattr(left, name) == getattr(right, name) for name in names)
+    return replace(left, series=()) == replace(right, series=())
 
 
-def test_what_goes_in_comes_back(trace: Trace) -> None:
-    data = encode_trace(trace)
+def test_what_goes_in_comes_back(full_trace: Trace) -> None:
+    data = encode_trace(full_trace)
     assert is_trace_file(data[:64], "x")
-    assert _is_same(decode_trace(data, where="x.parquet"), trace)
+    assert holds_trace(io.BytesIO(data))
+    assert _is_same(decode_trace(data, where="x.parquet"), full_trace)
     assert encode_trace(decode_trace(data, where="x.parquet")) == data
-
-
-def test_a_declaration_from_before_several_were_kept_comes_back(trace: Trace) -> None:
-    def drop(notes: dict[str, Any]) -> object:
-        return [notes["declaration"].pop(name) for name in ("other_chip_names", "differing")]
-
-    decoded = decode_unpacked(_unpacked(trace, drop), where="x.parquet")
-    assert decoded.declaration == Declaration(benchmark="gpt3", nodes=4, chip_name="H100")
 
 
 def test_an_empty_trace_comes_back() -> None:
     assert decode_trace(encode_trace(Trace()), where="x") == Trace()
 
 
-def test_a_file_from_before_extents_were_kept_has_none(trace: Trace) -> None:
-    notes = trace_file._describe(trace)
-    del notes["extent"]
-    frame, buffer = pl.read_parquet(io.BytesIO(encode_trace(trace))), io.BytesIO()
-    frame.write_parquet(buffer, metadata={"flopwitness": json.dumps(notes)})
-    decoded = decode_trace(buffer.getvalue(), where="x")
-    assert decoded.extent is None
-    assert decoded.windows == trace.windows
+@pytest.mark.parametrize("n_rows", [1, 2, 3, 5])
+def test_it_does_not_matter_where_groups_of_rows_end(
+    full_trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_rows: int
+) -> None:
+    path, out = tmp_path / "trace", io.BytesIO()
+    path.write_bytes(encode_trace(full_trace))
+    monkeypatch.setattr(trace_file, "_GROUP_ROWS", n_rows)
+    trace_file._unpack(str(path), out)
+    assert _is_same(decode_unpacked(out.getvalue(), where="x"), full_trace)
+    path.write_bytes(encode_trace(full_trace))
+    assert pl.read_parquet(path).height == 6
+    trace_file._unpack(str(path), out := io.BytesIO())
+    assert _is_same(decode_unpacked(out.getvalue(), where="x"), full_trace)
+
+
+def test_times_of_one_device_are_held_once(make_series: MakeSeries) -> None:
+    power = make_series([400.0, 410.0, 420.0])
+    others = [make_series([90, 91, 92], channel=Channel.UTILISATION_PCT), make_series([1, 2])]
+    first, second, third = decode_trace(encode_trace(Trace(series=(power, *others))), where="x").series
+    assert first.utc_ns is second.utc_ns
+    np.testing.assert_array_equal(third.utc_ns, others[1].utc_ns)
+
+
+def _older(trace: Trace, notes: dict[str, Any]) -> bytes:
+    """As files were written before: absent monotonic times as a number, groups as the library made them."""
+    counts = [len(series) for series in trace.series]
+    absent = [np.full(count, -(2**63)) for count in counts]
+    clocks = [
+        clock if item.monotonic_ns is None else item.monotonic_ns
+        for item, clock in zip(trace.series, absent, strict=True)
+    ]
+    frame = pl.DataFrame(
+        {
+            "series": np.repeat(np.arange(len(counts), dtype=np.uint32), counts),
+            "utc_ns": np.concatenate([item.utc_ns for item in trace.series]),
+            "monotonic_ns": np.concatenate(clocks),
+            "value": np.concatenate([item.value for item in trace.series]),
+        }
+    )
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, compression="zstd", metadata={"flopwitness": json.dumps(notes)})
+    return buffer.getvalue()
+
+
+def test_older_files_are_read(full_trace: Trace) -> None:
+    notes = describe_trace(full_trace)
+    assert _is_same(decode_trace(_older(full_trace, notes), where="x"), full_trace)
+    del notes["extent"], notes["devices"], notes["findings"]
+    before = replace(full_trace, extent=None, devices=(), findings=())
+    assert _is_same(decode_trace(_older(full_trace, notes), where="x"), before)
 
 
 @pytest.mark.parametrize("head", [b"", b"PAR", b"par1", b":::MLLOG {}"])
@@ -111,10 +115,38 @@ def _parquet(metadata: dict[str, str], **columns: list[Any]) -> bytes:
     return buffer.getvalue()
 
 
-def test_bytes_that_are_no_trace_are_refused(trace: Trace) -> None:
-    notes = {"flopwitness": json.dumps(trace_file._describe(Trace()))}
-    whole = encode_trace(trace)
+def test_a_trace_is_told_from_other_parquet_by_its_key() -> None:
+    ours = encode_trace(Trace())
+    others = [
+        _parquet({}, value=[1.0]),
+        _parquet({"flopwitness2": "{}"}, flopwitness=["flopwitness"]),
+        _parquet({"other": "flopwitness"}, value=[1.0]),
+        ours[:-1],
+        ours[:-8],
+        ours + b"\0",
+        ours[:-8] + b"\xff\xff\xff\xff" + b"PAR1",
+        b"PAR1",
+        b"PAR1\0\0\0\0PAR1",
+        b"",
+    ]
+    assert [holds_trace(io.BytesIO(data)) for data in others] == [False] * len(others)
+    file = io.BytesIO(ours)
+    assert holds_trace(file)
+    assert file.tell() == 0
+
+
+@pytest.mark.parametrize("size", [1, 2, 13, 14, 15, 1_000])
+def test_the_key_is_found_wherever_a_piece_ends(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(trace_file, "_SEARCHED_BYTES", size)
+    assert holds_trace(io.BytesIO(encode_trace(Trace())))
+    assert not holds_trace(io.BytesIO(_parquet({"flopwitnes": "s"}, value=[1.0])))
+
+
+def test_bytes_that_are_no_trace_are_refused(full_trace: Trace) -> None:
+    notes = {"flopwitness": json.dumps(describe_trace(Trace()))}
+    whole = encode_trace(full_trace)
     broken = [
+        b"",
         b"PAR1",
         whole[:-10],
         whole[: len(whole) // 2],
@@ -136,154 +168,17 @@ def test_a_file_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         decode_trace(b"PAR1" + bytes(10), where="x")
 
 
-def _unpacked(trace: Trace, change: Change = lambda notes: None) -> bytes:
-    notes = json.loads(json.dumps(trace_file._describe(trace)))
-    change(notes)
-    counts = [len(series) for series in trace.series]
-    columns = [
-        np.repeat(np.arange(len(counts), dtype="<u4"), counts),
-        *(
-            np.concatenate(parts) if parts else np.zeros(0)
-            for parts in (
-                [series.utc_ns for series in trace.series],
-                [np.zeros(len(series), dtype="<i8") for series in trace.series],
-                [series.value for series in trace.series],
-            )
-        ),
-    ]
-    return json.dumps(notes).encode() + b"\n" + b"".join(column.tobytes() for column in columns)
+def test_a_kept_file_is_read_from_its_start(full_trace: Trace) -> None:
+    with spool([encode_trace(full_trace)], limit_bytes=1 << 20, where="x") as file:
+        assert holds_trace(file)
+        assert _is_same(decode_trace_file(file, where="x"), full_trace)
 
 
-def _set(*path: str | int, value: object) -> Change:
-    def change(notes: dict[str, Any]) -> None:
-        place: Any = notes
-        for step in path[:-1]:
-            place = place[step]
-        place[path[-1]] = value
-
-    return change
-
-
-def test_untouched_notes_are_accepted(trace: Trace) -> None:
-    assert decode_unpacked(_unpacked(trace), where="x").marks == trace.marks
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        _set("spec", value="flopwitness/trace/v2"),
-        _set("spec", value=None),
-        _set("series", 0, "scope", value="galaxy"),
-        _set("series", 0, "channel", value="power_kw"),
-        _set("series", 0, "conversion", value=0),
-        _set("series", 0, "conversion", value=-1),
-        _set("series", 0, "conversion", value="much"),
-        _set("series", value=[]),
-        _set("series", value=None),
-        _set("windows", 0, "start_utc_ns", value="-1"),
-        _set("windows", 0, "start_utc_ns", value=str(2**64)),
-        _set("windows", 0, "stop_utc_ns", value="soon"),
-        _set("windows", 0, "stop_utc_ns", value={}),
-        _set("extent", value={"start_utc_ns": "9", "stop_utc_ns": "3"}),
-        _set("extent", value={"start_utc_ns": "9"}),
-        _set("extent", value=[]),
-        _set("extent", "stop_utc_ns", value=None),
-        _set("extent", "start_utc_ns", value="-1"),
-        _set("marks", 0, "utc_ns", value=str(2**63)),
-        _set("marks", value=5),
-        _set("declaration", "nodes", value="64"),
-        _set("declaration", "nodes", value=-4),
-        _set("declaration", "chips", value=10**19),
-        _set("declaration", "chips", value=True),
-        _set("declaration", value={}),
-        _set("declaration", "other_chip_names", value="T4"),
-        _set("declaration", "differing", value=[4]),
-        _set("n_skipped", value=0),
-        _set("n_skipped", value=-3),
-        _set("skipped", value=[]),
-        _set("provenance", 0, "digest", value="sha256:00"),
-        _set("provenance", 0, "size_bytes", value=None),
-    ],
-)
-def test_notes_that_make_no_sense_are_refused(trace: Trace, change: Change) -> None:
+@pytest.mark.parametrize("end", [b"", b"{}", b"[]", b"null", b"{", b'{"notes":1,"notes":2}', b"\xff"])
+def test_an_answer_that_is_none_is_refused(end: bytes) -> None:
     with pytest.raises(DecodeError) as caught:
-        decode_unpacked(_unpacked(trace, change), where="x.parquet")
+        decode_unpacked(end + len(end).to_bytes(8, "little"), where="x.parquet")
     assert caught.value.where == "x.parquet"
-
-
-@pytest.mark.parametrize("head", [b"", b"[]", b"null", b"{", b'{"spec":1,"spec":2}', b"\xff"])
-def test_notes_that_are_no_object_are_refused(head: bytes) -> None:
-    with pytest.raises(DecodeError):
-        decode_unpacked(head + b"\n", where="x")
-
-
-def test_rows_that_do_not_fit_are_refused(trace: Trace, make_series: MakeSeries) -> None:
-    whole = _unpacked(trace)
-    with pytest.raises(DecodeError, match="unlike length"):
-        decode_unpacked(whole + b"\0", where="x")
-    with pytest.raises(DecodeError, match="belong to no series"):
-        decode_unpacked(_unpacked(Trace(series=trace.series), _set("series", value=[])), where="x")
-    backwards = np.array([1, 0], dtype="<u4").tobytes() + bytes(2 * 24)
-    notes = _unpacked(Trace(series=(make_series([]), make_series([]))))
-    with pytest.raises(DecodeError, match="belong to no series"):
-        decode_unpacked(notes + backwards, where="x")
-    huge = np.array([4_000_000_000], dtype="<u4").tobytes() + bytes(24)
-    with pytest.raises(DecodeError, match="belong to no series"):
-        decode_unpacked(notes + huge, where="x")
-
-
-@pytest.mark.parametrize("utc_ns", [-1, -(2**63), 2**63 - 1])
-def test_readings_off_the_calendar_are_refused(make_series: MakeSeries, utc_ns: int) -> None:
-    series = make_series([1.0, 2.0])
-    series.utc_ns[1] = utc_ns
-    with pytest.raises(DecodeError):
-        decode_unpacked(_unpacked(Trace(series=(series,))), where="x")
-
-
-class _Pipe:
-    """A standard stream of bytes."""
-
-    def __init__(self, data: bytes = b"") -> None:
-        self.buffer = io.BytesIO(data)
-        self.said = ""
-
-    def write(self, text: str) -> None:
-        self.said += text
-
-
-@pytest.fixture
-def unpack(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], bytes]:
-    """The child's whole life, lived in this process and without its limit on memory."""
-
-    def unpack_it(data: bytes) -> bytes:
-        out, err = _Pipe(), _Pipe()
-        monkeypatch.setattr(trace_file, "bound_memory", lambda: None)
-        for name, pipe in (("stdin", _Pipe(data)), ("stdout", out), ("stderr", err)):
-            monkeypatch.setattr(sys, name, pipe)
-        try:
-            trace_file.unpack_trace()
-        except SystemExit as ended:
-            raise ValueError(f"{ended.code}: {err.said.strip()}") from None
-        return out.buffer.getvalue()
-
-    return unpack_it
-
-
-def test_the_child_hands_on_what_is_there(unpack: Callable[[bytes], bytes], trace: Trace) -> None:
-    assert _is_same(decode_unpacked(unpack(encode_trace(trace)), where="x"), trace)
-
-
-def _table(**columns: pl.Series) -> bytes:
-    whole = {
-        "series": pl.Series([0], dtype=pl.UInt32),
-        "utc_ns": pl.Series([1], dtype=pl.Int64),
-        "monotonic_ns": pl.Series([None], dtype=pl.Int64),
-        "value": pl.Series([None], dtype=pl.Float64),
-    }
-    buffer = io.BytesIO()
-    notes = json.dumps(trace_file._describe(Trace(series=(_ONE,))))
-    pl.DataFrame({**whole, **columns}).write_parquet(buffer, metadata={"flopwitness": notes})
-    return buffer.getvalue()
 
 
 _ONE = Series(
@@ -293,54 +188,92 @@ _ONE = Series(
     utc_ns=np.array([1], dtype=np.int64),
     value=np.array([np.nan]),
 )
+_NOTES = describe_trace(Trace(series=(_ONE,)))
 
 
-def test_an_empty_value_is_missing(unpack: Callable[[bytes], bytes]) -> None:
-    (series,) = decode_unpacked(unpack(_table()), where="x").series
+@pytest.fixture
+def unpack(tmp_path: Path) -> Callable[..., bytes]:
+    """What the child does with a table, in this process."""
+
+    def unpack_it(notes: dict[str, Any] | None = None, **columns: pl.Series) -> bytes:
+        whole = {
+            "series": pl.Series([0], dtype=pl.UInt32),
+            "utc_ns": pl.Series([1], dtype=pl.Int64),
+            "monotonic_ns": pl.Series([None], dtype=pl.Int64),
+            "value": pl.Series([None], dtype=pl.Float64),
+        }
+        path, out = tmp_path / "x.parquet", io.BytesIO()
+        told = {"flopwitness": json.dumps(_NOTES if notes is None else notes)}
+        pl.DataFrame({**whole, **columns}).write_parquet(path, metadata=told)
+        trace_file._unpack(str(path), out)
+        return out.getvalue()
+
+    return unpack_it
+
+
+def test_an_empty_value_is_missing(unpack: Callable[..., bytes]) -> None:
+    (series,) = decode_unpacked(unpack(), where="x").series
     assert np.isnan(series.value).all()
+    assert series.monotonic_ns is None
 
 
 @pytest.mark.parametrize(
     "columns",
     [
         {"series": pl.Series([None], dtype=pl.UInt32)},
+        {"series": pl.Series([1], dtype=pl.UInt32)},
+        {"series": pl.Series([4_000_000_000], dtype=pl.UInt32)},
+        {"series": pl.Series([0], dtype=pl.Int64)},
         {"utc_ns": pl.Series([None], dtype=pl.Int64)},
         {"utc_ns": pl.Series([1.5])},
-        {"series": pl.Series([0], dtype=pl.Int64)},
         {"value": pl.Series(["1"])},
+        {"monotonic_ns": pl.Series(["1"])},
     ],
 )
-def test_the_child_refuses_other_columns(
-    unpack: Callable[[bytes], bytes], columns: dict[str, pl.Series]
-) -> None:
-    with pytest.raises(ValueError, match=r"^3: "):
-        unpack(_table(**columns))
+def test_the_child_refuses_other_columns(unpack: Callable[..., bytes], columns: dict[str, pl.Series]) -> None:
+    with pytest.raises(ValueError, match=r"columns|without a time|belong to no series"):
+        unpack(**columns)
 
 
-def test_the_child_refuses_what_is_no_trace(
-    unpack: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("numbers", [[1, 0, 0], [0, 1, 0], [0, 0, 2], [None, 0, 1], [1, None, 0]])
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_the_child_refuses_rows_out_of_order(
+    unpack: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch, numbers: list[int | None], size: int
 ) -> None:
-    with pytest.raises(ValueError, match=r"^3: "):
-        unpack(b"PAR1")
-    with pytest.raises(ValueError, match=r"^3: another kind"):
-        unpack(_parquet({}, series=[0]))
+    monkeypatch.setattr(trace_file, "_GROUP_ROWS", size)
+    rows = {
+        "utc_ns": pl.Series([1, 2, 3], dtype=pl.Int64),
+        "monotonic_ns": pl.Series([None] * 3, dtype=pl.Int64),
+        "value": pl.Series([1.0, 2.0, 3.0]),
+    }
+    notes = describe_trace(Trace(series=(_ONE, _ONE)))
+    assert unpack(notes, series=pl.Series([0, 1, 1], dtype=pl.UInt32), **rows)
+    with pytest.raises(ValueError, match="belong to no series"):
+        unpack(notes, series=pl.Series(numbers, dtype=pl.UInt32), **rows)
+
+
+@pytest.mark.parametrize("notes", [[], {}, {"series": 3}, {"series": [3]}, {"series": [{}]}, {"series": []}])
+def test_the_child_refuses_notes_without_series(unpack: Callable[..., bytes], notes: Any) -> None:  # noqa: ANN401
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        unpack(notes)
+
+
+def test_the_child_refuses_too_many(unpack: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace_file, "_MOST_SERIES", 0)
+    with pytest.raises(ValueError, match="1 series"):
+        unpack()
     monkeypatch.setattr(trace_file, "_MOST_ROWS", 0)
-    with pytest.raises(ValueError, match=r"^3: 1 rows"):
-        unpack(_table())
+    with pytest.raises(ValueError, match="1 rows"):
+        unpack()
 
 
-def test_monotonic_times_that_are_missing_in_part_are_refused(unpack: Callable[[bytes], bytes]) -> None:
-    notes = trace_file._describe(Trace(series=(_ONE,)))
+def test_monotonic_times_that_are_missing_in_part_are_refused(unpack: Callable[..., bytes]) -> None:
+    notes = json.loads(json.dumps(_NOTES))
     notes["series"][0]["has_monotonic"] = True
-    frame = pl.DataFrame(
-        {
-            "series": pl.Series([0], dtype=pl.UInt32),
-            "utc_ns": pl.Series([1], dtype=pl.Int64),
-            "monotonic_ns": pl.Series([None], dtype=pl.Int64),
-            "value": pl.Series([1.0]),
-        }
-    )
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer, metadata={"flopwitness": json.dumps(notes)})
     with pytest.raises(DecodeError, match="missing in part"):
-        decode_unpacked(unpack(buffer.getvalue()), where="x")
+        decode_unpacked(unpack(notes), where="x")
+
+
+def test_the_child_itself_says_why_it_refuses() -> None:
+    with pytest.raises(DecodeError, match="found another kind of Parquet file"):
+        decode_trace(_parquet({}, series=[0], utc_ns=[1], monotonic_ns=[1], value=[1.0]), where="x")

@@ -16,6 +16,7 @@ from typing import Final
 from flopwitness.foundation.digest import Digest, Digester
 from flopwitness.foundation.errors import DecodeError, InputError
 from flopwitness.foundation.verdict import Finding
+from flopwitness.measure.child import spool
 from flopwitness.measure.devices import declare_devices, merge_devices
 from flopwitness.measure.samples import Channel, Declaration, Provenance, Scope, Trace
 from flopwitness.measure.sources import (
@@ -53,7 +54,12 @@ from flopwitness.measure.sources.result_log import decode_result_log, join_exten
 from flopwitness.measure.sources.skips import SkipTally, excerpt
 from flopwitness.measure.sources.source import ReadOptions, Source
 from flopwitness.measure.sources.system_json import SYSTEM_FIELDS, decode_system_json
-from flopwitness.measure.trace_file import LARGEST_TRACE_BYTES, SPEC, decode_trace, is_trace_file
+from flopwitness.measure.trace_file import (
+    LARGEST_TRACE_BYTES,
+    decode_trace_file,
+    holds_trace,
+    is_trace_file,
+)
 from flopwitness.measure.trackers import settle_trackers
 
 __all__ = ["FORMATS", "HEAD_BYTES", "guess_format", "merge_traces", "read_evidence"]
@@ -62,6 +68,7 @@ HEAD_BYTES: Final = 4 << 20
 _POWER_KEYS: Final = (b'"power_reading"', b'"interconnect_power_est"', b'"power_measurement_start"')
 _RAISED_IN_FOLDERS: Final = ("flopwitness-trace", "parquet-table", "mlperf-system", "mlperf-result")
 _UUID: Final = re.compile(r"GPU-[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_KEPT_BYTES: Final = 1 << 20
 _MOST_NAMES: Final = 1_000  # each may come from a file of its own
 _MOST_DIFFERENCES: Final = 20
 
@@ -82,7 +89,8 @@ def _is_result(head: bytes, name: str) -> bool:
 
 
 def _decode_own(source: Source) -> Trace:
-    return decode_trace(source.whole(limit_bytes=LARGEST_TRACE_BYTES), where=source.where)
+    with spool(source.blocks, limit_bytes=LARGEST_TRACE_BYTES, where=source.where) as file:
+        return decode_trace_file(file, where=source.where)
 
 
 def _decode_system(source: Source) -> Trace:
@@ -263,11 +271,11 @@ def _read_member(member: Member, *, format_name: str | None, options: ReadOption
     name = format_name or guess_format(head, member.name)
     if name is None:
         return _unknown(member, head, is_own=is_own)
-    if name == _TRACE and format_name is None:
-        name = _settle_parquet(source)
-    decode = next(known.decode for known in FORMATS if known.name == name)
     try:
-        trace = decode(source)
+        if name == _TRACE and format_name is None:
+            name, trace = _decode_parquet(source)
+        else:
+            trace = next(known.decode for known in FORMATS if known.name == name)(source)
     except DecodeError as error:
         if is_own or (format_name is None and name in _RAISED_IN_FOLDERS):
             raise
@@ -280,12 +288,14 @@ def _read_member(member: Member, *, format_name: str | None, options: ReadOption
     return replace(trace, provenance=(*trace.provenance, provenance))
 
 
-def _settle_parquet(source: Source) -> str:
-    """Which of the two formats that begin alike a file has: its notes stand at its end."""
-    data = source.whole(limit_bytes=LARGEST_TRACE_BYTES)
-    source.blocks = [data]
-    footer_bytes = int.from_bytes(data[-8:-4], "little")
-    return _TRACE if SPEC.encode() in data[-8 - footer_bytes :] else parquet_table.FORMATS[0].name
+def _decode_parquet(source: Source) -> tuple[str, Trace]:
+    """Which of the two formats that begin alike a file has, and its trace: the notes stand at the end."""
+    with spool(source.blocks, limit_bytes=LARGEST_TRACE_BYTES, where=source.where) as file:
+        if holds_trace(file):
+            return _TRACE, decode_trace_file(file, where=source.where)
+        (table,) = parquet_table.FORMATS
+        kept = replace(source, blocks=iter(lambda: file.read(_KEPT_BYTES), b""))
+        return table.name, table.decode(kept)
 
 
 class _Tally:

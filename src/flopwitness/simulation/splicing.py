@@ -1,6 +1,6 @@
-"""A recorded run cut open, with idle from its own recording put in between: a simulation of splitting.
+"""A recorded run cut open, with its own idle put in between: a simulation of splitting.
 
-It shows what counting does with a run in pieces, not what hardware does: no cool-down and no restart is in it.
+It shows what counting does with a run in pieces, not what hardware does: it has no cool-down and no restart.
 """
 
 from collections.abc import Sequence

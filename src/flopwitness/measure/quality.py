@@ -3,6 +3,7 @@
 Nothing is corrected here in silence: a check looks at readings and marks and says what it saw.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
@@ -38,6 +39,7 @@ __all__ = [
 _POWER_CHANNELS: Final = (Channel.POWER_W, Channel.POWER_AVERAGE_W)
 _ENERGY_CHANNELS: Final = (*_POWER_CHANNELS, Channel.ENERGY_COUNTER_J)
 _SHORTEST_REPORTED_GAP_S: Final = 3.0
+_SMALL_J: Final = 36_000.0
 _STUCK_READINGS: Final = 60
 _TELLING_VALUES: Final = 8
 _COMMON_SHARE: Final = 0.9  # of the readings: two devices never agree so far
@@ -182,7 +184,18 @@ def _energy_range(gaps: Sequence[Gap]) -> str:
     if any(high is None for high in highs):
         return f"above {format_energy(low_j)}, with no limit known"
     high_j = sum(high for high in highs if high is not None)
-    return f"between {low_j / JOULE_PER_KWH:.2g} and {high_j / JOULE_PER_KWH:.2g} kWh"
+    scale_j, unit = (JOULE_PER_KWH, "kWh") if high_j >= _SMALL_J else (1_000, "kJ")
+    low, high = _two_digits(low_j / scale_j, up=False), _two_digits(high_j / scale_j, up=True)
+    return f"between {low:g} and {high:g} {unit}"
+
+
+def _two_digits(value: float, *, up: bool) -> float:
+    """The value to two significant digits, rounded away from what lies between two bounds."""
+    if not 0 < value < math.inf:
+        return value
+    step = 10.0 ** (math.floor(math.log10(value)) - 1)
+    steps = round(value / step, 6)  # what is exact but for rounding stays
+    return (math.ceil(steps) if up else math.floor(steps)) * step
 
 
 def _time_of_day(gap: Gap) -> str:

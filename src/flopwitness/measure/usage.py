@@ -68,11 +68,7 @@ def assess_use(
         findings: Takes what is odd: no utilisation, no idle seen, full utilisation at near-idle power.
         idle_w: What each device draws idle [W], where the user says so; else what the recording shows.
     """
-    utilisation = [
-        series
-        for series in trace.series
-        if series.channel is Channel.UTILISATION_PCT and not series.part and np.isfinite(series.value).any()
-    ]
+    utilisation = list(_utilisation(trace).values())
     if not utilisation:
         findings.append(
             Finding(
@@ -96,11 +92,7 @@ def assess_waits(trace: Trace, power: Sequence[Series], *, idle_w: float | None 
         power: The power series in use.
         idle_w: What each device draws idle [W]; None takes what the recording shows, device by device.
     """
-    utilisation = {
-        series.device: series
-        for series in trace.series
-        if series.channel is Channel.UTILISATION_PCT and not series.part
-    }
+    utilisation = _utilisation(trace)
     waits = [
         (item.device, _waiting_s(item, utilisation[item.device], idle_w))
         for item in power
@@ -124,6 +116,16 @@ def assess_waits(trace: Trace, power: Sequence[Series], *, idle_w: float | None 
             count=len(waits),
         )
     ]
+
+
+def _utilisation(trace: Trace) -> dict[str, Series]:
+    """The utilisation of each device; of several recordings the longest."""
+    chosen: dict[str, Series] = {}
+    for series in trace.series:
+        is_whole = series.channel is Channel.UTILISATION_PCT and not series.part
+        if is_whole and np.isfinite(series.value).any():
+            chosen[series.device] = max(chosen.get(series.device, series), series, key=len)
+    return chosen
 
 
 def _waiting_s(power: Series, utilisation: Series, stated_w: float | None) -> float:

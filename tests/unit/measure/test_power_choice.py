@@ -91,3 +91,21 @@ def test_parts_of_a_device_are_never_added(make_series: MakeSeries, parts: list[
     (series,) = choose_power(Trace(series=tuple(rails)), findings).series
     assert series.part == chosen
     assert _codes(findings) == ([] if chosen == "" else ["part-chosen"])
+
+
+@pytest.mark.parametrize(("second_w", "severity"), [(595, "note"), (300, "warning"), (900, "warning")])
+def test_two_recordings_of_one_gpu_at_one_time_count_once_and_the_higher(
+    make_series: MakeSeries, second_w: float, severity: str
+) -> None:
+    findings: list[Finding] = []
+    first, second = make_series([600] * 9), make_series([second_w] * 9)
+    (series,) = choose_power(Trace(series=(first, second)), findings).series
+    assert float(series.value.max()) == max(600, second_w)
+    assert [(item.code, str(item.severity)) for item in findings] == [("device-recorded-twice", severity)]
+
+
+def test_recordings_of_one_gpu_that_follow_each_other_are_kept(make_series: MakeSeries) -> None:
+    findings: list[Finding] = []
+    first, second = make_series([600] * 9), make_series([600] * 9, time_s=range(20, 29))
+    assert choose_power(Trace(series=(first, second)), findings).series == (first, second)
+    assert findings == []

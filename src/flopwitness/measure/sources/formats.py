@@ -48,9 +48,9 @@ from flopwitness.measure.sources import (
 )
 from flopwitness.measure.sources.containers import Member, natural_key, open_members
 from flopwitness.measure.sources.format import Format
-from flopwitness.measure.sources.mllog import MARKER
-from flopwitness.measure.sources.power_log import decode_power_log, scope_from_name
-from flopwitness.measure.sources.result_log import decode_result_log, join_extents, merge_windows
+from flopwitness.measure.sources.mllog import MARKER, decode_mllog
+from flopwitness.measure.sources.power_log import PowerLogReader, scope_from_name
+from flopwitness.measure.sources.result_log import ResultLogReader, join_extents, merge_windows
 from flopwitness.measure.sources.skips import SkipTally, excerpt
 from flopwitness.measure.sources.source import ReadOptions, Source
 from flopwitness.measure.sources.system_json import SYSTEM_FIELDS, decode_system_json
@@ -97,27 +97,36 @@ def _decode_system(source: Source) -> Trace:
     return Trace(declaration=decode_system_json(source.whole(), where=source.where))
 
 
+def _lines(source: Source) -> Iterator[bytes]:
+    return (line for batch in source.lines() for line in batch.lines)
+
+
 def _decode_power(source: Source) -> Trace:
-    data, where = source.whole(), source.where
+    """A power log; one file may hold the run's events too, and then what it skips is counted once."""
+    where = source.where
+    power, run = PowerLogReader(where), ResultLogReader(where)
+    for event in decode_mllog(run.watch(_lines(source)), where=where):
+        power.take(event)
+        run.take(event)
     side = scope_from_name(where) or source.options.scope or Scope.NODE
-    power = decode_power_log(data, where=where, device=source.device, scope=side)
-    if b'"run_start"' not in data:
-        return power
-    try:
-        run = decode_result_log(data, where=where)  # one file may hold both; what it skips is counted once
-    except DecodeError:
-        return power  # the name stands in no event that can be read
+    readings = power.trace(device=source.device, scope=side)
+    if not run.has_run:
+        return readings
+    events = run.trace()
     return replace(
-        power,
-        marks=(*power.marks, *run.marks),
-        windows=run.windows,
-        extent=run.extent,
-        declaration=run.declaration,
+        readings,
+        marks=(*readings.marks, *events.marks),
+        windows=events.windows,
+        extent=events.extent,
+        declaration=events.declaration,
     )
 
 
 def _decode_result(source: Source) -> Trace:
-    return decode_result_log(source.whole(), where=source.where)
+    run = ResultLogReader(source.where)
+    for event in decode_mllog(run.watch(_lines(source)), where=source.where):
+        run.take(event)
+    return run.trace()
 
 
 _TRACE: Final = "flopwitness-trace"

@@ -7,6 +7,7 @@ kept and judged later. A reading that is no power is missing at its time, never 
 
 import math
 import re
+from array import array
 from collections.abc import Mapping
 from typing import Final
 
@@ -25,7 +26,7 @@ from flopwitness.measure.sources.mllog import (
 )
 from flopwitness.measure.sources.skips import SkipTally, excerpt
 
-__all__ = ["decode_power_log", "scope_from_name"]
+__all__ = ["PowerLogReader", "decode_power_log", "scope_from_name"]
 
 _READING, _SWITCH_ESTIMATE = TIMED_BY_SERIES
 _CONVERSION: Final = "conversion_eff"
@@ -55,7 +56,7 @@ def decode_power_log(data: bytes, *, where: str, device: str, scope: Scope) -> T
     Source:
         MLCommons Training v4.0 rules, power; mlperf_logging/result_summarizer, for the factor.
     """
-    reader = _PowerLog(where)
+    reader = PowerLogReader(where)
     for event in decode_mllog(split_lines(data), where=where):
         reader.take(event)
     return reader.trace(device=device, scope=scope)
@@ -74,8 +75,8 @@ class _Readings:
     """Times and values of one device as they come."""
 
     def __init__(self) -> None:
-        self.utc_ns: list[int] = []
-        self.power_w: list[float] = []
+        self.utc_ns = array("q")
+        self.power_w = array("d")
 
     def series(self, device: str, scope: Scope, *, conversion: float) -> Series:
         return Series(
@@ -89,10 +90,11 @@ class _Readings:
         )
 
 
-class _PowerLog:
+class PowerLogReader:
     """What has been read of one log so far."""
 
     def __init__(self, where: str) -> None:
+        """Begin with nothing read."""
         self._where = where
         self._nodes: dict[str, _Readings] = {}
         self._switches: dict[str, _Readings] = {}
@@ -103,6 +105,7 @@ class _PowerLog:
         self._times = ExtentTally()
 
     def take(self, event: MllogEvent | Skipped) -> None:
+        """Read one event."""
         if isinstance(event, Skipped):
             self._skips.add_all((event,), count=1)
         elif event.key == _READING:
@@ -118,6 +121,11 @@ class _PowerLog:
             self._times.add(event)
 
     def trace(self, *, device: str, scope: Scope) -> Trace:
+        """The readings; see `decode_power_log`.
+
+        Raises:
+            DecodeError: No reading and no switch estimate was read.
+        """
         if not self._nodes and not self._switches:
             raise DecodeError(
                 "a power log without a reading",

@@ -23,7 +23,7 @@ from flopwitness.measure.sources.mllog import (
 from flopwitness.measure.sources.skips import SkipTally
 from flopwitness.measure.sources.system_json import SYSTEM_FIELDS, declare_system
 
-__all__ = ["SAME_RUN_NS", "decode_result_log", "join_extents", "merge_windows"]
+__all__ = ["SAME_RUN_NS", "ResultLogReader", "decode_result_log", "join_extents", "merge_windows"]
 
 SAME_RUN_NS: Final = 60 * NANOSECOND_PER_SECOND  # ranks of one run report within this span
 _SYSTEM_MARKER: Final = b":::SYSJSON"
@@ -49,10 +49,9 @@ def decode_result_log(data: bytes, *, where: str) -> Trace:
     Source:
         MLCommons, mlperf_logging/mllog/constants.py: the names of the events.
     """
-    reader = _ResultLog(where)
-    for event in decode_mllog(split_lines(data), where=where):
+    reader = ResultLogReader(where)
+    for event in decode_mllog(reader.watch(split_lines(data)), where=where):
         reader.take(event)
-    reader.take_system_lines(data)
     return reader.trace()
 
 
@@ -101,10 +100,16 @@ def _joined(first: RunWindow, second: RunWindow) -> RunWindow:
     return replace(first, start_utc_ns=start_utc_ns, status=first.status or second.status)
 
 
-class _ResultLog:
-    """What has been read of one log so far."""
+class ResultLogReader:
+    """What has been read of one log so far.
+
+    Attributes:
+        has_run: Whether an event said that a run started.
+    """
 
     def __init__(self, where: str) -> None:
+        """Begin with nothing read."""
+        self.has_run = False
         self._where = where
         self._windows: list[RunWindow] = []
         self._stops: list[Mark] = []
@@ -112,16 +117,29 @@ class _ResultLog:
         self._benchmark = ""
         self._platform = ""
         self._system: dict[str, JsonValue] = {}
+        self._system_lines: dict[str, JsonValue] = {}
         self._skips = SkipTally()
         self._n_events = 0
 
+    def watch(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        """The lines, on their way to whoever finds the events in them; `:::SYSJSON` is read here.
+
+        A shell trace shows each such line a second time, in quotes.
+        """
+        for number, line in enumerate(lines, start=1):
+            if _SYSTEM_MARKER in line:
+                self._take_system_line(line, number)
+            yield line
+
     def take(self, event: MllogEvent | Skipped) -> None:
+        """Read one event."""
         if isinstance(event, Skipped):
             self._skips.add_all((event,), count=1)
             return
         self._n_events += 1
         self._times.add(event)
         if event.key == "run_start":
+            self.has_run = True
             self._take_start(event)
         elif event.key == "run_stop":
             self._take_stop(event)
@@ -130,24 +148,28 @@ class _ResultLog:
         elif event.key == "submission_platform":
             self._platform = self._platform or _text(event.value)
         elif event.key in SYSTEM_FIELDS:
-            self._take_system({event.key: event.value}, line=event.line)
+            self._take_system({event.key: event.value}, self._system, line=event.line)
 
-    def take_system_lines(self, data: bytes) -> None:
-        """Read `:::SYSJSON {...}` lines; a shell trace shows each a second time, in quotes."""
-        if _SYSTEM_MARKER not in data:
+    def _take_system_line(self, line: bytes, number: int) -> None:
+        _, _, rest = line.partition(_SYSTEM_MARKER)
+        if b"{" not in rest:
             return
-        for number, text in _system_texts(data):
-            try:
-                record = decode_json(text, where=f"{self._where}:{number}")
-            except DecodeError as error:
-                self._skips.add(error.where, expected="one strict JSON object", found=error.found)
-                continue
-            if isinstance(record, dict):
-                self._take_system(
-                    {name: record[name] for name in SYSTEM_FIELDS if name in record}, line=number
-                )
+        text = rest[rest.find(b"{") : rest.rfind(b"}") + 1]
+        try:
+            record = decode_json(text, where=f"{self._where}:{number}")
+        except DecodeError as error:
+            self._skips.add(error.where, expected="one strict JSON object", found=error.found)
+            return
+        if isinstance(record, dict):
+            fields = {name: record[name] for name in SYSTEM_FIELDS if name in record}
+            self._take_system(fields, self._system_lines, line=number)
 
     def trace(self) -> Trace:
+        """The run and what is declared.
+
+        Raises:
+            DecodeError: No run and no declaration was read.
+        """
         declaration = self._declaration()
         if not self._windows and declaration == Declaration():
             raise DecodeError(
@@ -196,32 +218,26 @@ class _ResultLog:
         place = f"{self._where}:{event.line}"
         self._stops.append(Mark(name=event.key, utc_ns=event.time_ns, where=place))
 
-    def _take_system(self, fields: dict[str, JsonValue], *, line: int) -> None:
+    def _take_system(self, fields: dict[str, JsonValue], kept: dict[str, JsonValue], *, line: int) -> None:
         """Keep what is declared first, where it can be read at all."""
         try:
             declare_system(fields, where=f"{self._where}:{line}")
         except DecodeError as error:
             self._skips.add(f"{self._where}:{line}", expected=error.expected, found=error.found)
             return
-        self._system = {**fields, **self._system}
+        kept.update({name: value for name, value in fields.items() if name not in kept})
 
     def _declaration(self) -> Declaration:
-        declared = declare_system(self._system, where=self._where)
+        system = {**self._system_lines, **self._system}  # an event's word goes before a line's
+        declared = declare_system(system, where=self._where)
         in_platform = _NODES_IN_PLATFORM.match(self._platform)
         nodes = int(in_platform[1]) if declared.nodes is None and in_platform else declared.nodes
         if nodes != declared.nodes:
-            declared = declare_system({**self._system, SYSTEM_FIELDS[0]: nodes}, where=self._where)
+            declared = declare_system({**system, SYSTEM_FIELDS[0]: nodes}, where=self._where)
         return replace(declared, benchmark=self._benchmark, platform=self._platform)
 
     def _skip(self, event: MllogEvent, *, expected: str) -> None:
         self._skips.add(f"{self._where}:{event.line}", expected=expected, found=f"`{event.key}`")
-
-
-def _system_texts(data: bytes) -> Iterator[tuple[int, bytes]]:
-    for number, line in enumerate(split_lines(data), start=1):
-        _, marker, rest = line.partition(_SYSTEM_MARKER)
-        if marker and b"{" in rest:
-            yield number, rest[rest.find(b"{") : rest.rfind(b"}") + 1]
 
 
 def _text(value: JsonValue) -> str:

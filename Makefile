@@ -7,7 +7,7 @@ OUT ?= out/demo
 
 PIP = $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint bench clean
 
 demo: $(VENV)/.made
 	$(VENV)/bin/flopwitness demo --out $(OUT)
@@ -20,6 +20,11 @@ lint: $(VENV)/.made-dev
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+
+# Speeds as ratios to named peers in one run; a peer that is not installed is said to be missing.
+bench: $(VENV)/.made-dev
+	$(PIP) install pandas prometheus_client
+	for file in benchmarks/*.py; do echo "== $$file"; $(VENV)/bin/python $$file || exit 1; done
 
 $(VENV)/.made: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("flopwitness needs Python 3.11 or newer, this is %d.%d" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'

@@ -195,6 +195,13 @@ def test_the_peak_is_no_burst_of_the_counter(count: MakeSeries) -> None:
     assert energy.measured_j == 2_700
 
 
+@pytest.mark.parametrize("step_s", [0.5, 1.0, 1.5])
+def test_the_peak_may_come_late(count: MakeSeries, step_s: float) -> None:
+    values_j = np.cumsum([0.0, *[300.0 * step_s] * 20, *[600.0 * step_s] * 5])
+    energy = integrate_counter(count((1e6 + values_j).tolist(), time_s=[i * step_s for i in range(26)]))
+    assert energy.peak_w == pytest.approx(600)
+
+
 def _find(count: MakeSeries, values_j: Sequence[float], **settings: float) -> list[tuple[str, Severity]]:
     series = count(values_j, **settings)
     return [(item.code, item.severity) for item in assess_counter(series, find_counter_events(series))]

@@ -184,6 +184,13 @@ def test_utilisation_is_held_from_piece_to_piece(make_series: MakeSeries) -> Non
     assert _totals(state).used_s == 0.5 + 1 + 1  # at 4 s it has grown old
 
 
+def test_the_latest_utilisation_is_held_whatever_its_place(make_series: MakeSeries) -> None:
+    first = make_series([90, 0], time_s=[0.5, 0.2], channel=Channel.UTILISATION_PCT)
+    state = extend(LedgerState(), make_series([1, 1], time_s=[0, 1]), first, idle_w=None, longest_step_s=2.5)
+    state = extend(state, make_series([1], time_s=[2]), idle_w=None, longest_step_s=2.5)
+    assert _totals(state).used_s == 0.5 + 1
+
+
 def test_idle_may_be_known_for_a_part_only(make_series: MakeSeries) -> None:
     state = extend(LedgerState(), make_series([50, 50]), idle_w=None, longest_step_s=2.5)
     state = extend(state, make_series([50, 50], time_s=[2, 3]), idle_w=10.0, longest_step_s=2.5)

@@ -27,6 +27,7 @@ from flopwitness.measure.run_energy import is_measured, measure_energy
 from flopwitness.measure.samples import Channel, Scope, Trace
 from flopwitness.measure.timing import assess_times
 from flopwitness.measure.usage import assess_waits
+from flopwitness.measure.value_figures import share_over, typically_over
 
 __all__ = ["measure_trace", "settle_estimate"]
 
@@ -89,14 +90,14 @@ def _judge_power(frame: Frame, energy: RunEnergy | None) -> tuple[Power, list[Fi
     limit_w = _meter_limit_w(frame)
     total_w = total_limit_w(chips, frame.count, frame.scope, frame.n_expected)
     watts = [item for item in frame.series if item.channel is not Channel.ENERGY_COUNTER_J]
-    is_over = total_w is not None and quality.typical_w(watts) + _counted_w(frame, energy) > total_w
+    is_over = total_w is not None and typically_over(watts, total_w - _counted_w(frame, energy))
     return assess_power(
         energy.working_w,
         chips,
         count=frame.question.count,
         scope=frame.scope,
         limit_w=total_w,
-        over_share=1.0 if is_over else 0.0 if limit_w is None else quality.share_over(watts, limit_w),
+        over_share=1.0 if is_over else 0.0 if limit_w is None else share_over(watts, limit_w),
     )
 
 

@@ -18,6 +18,7 @@ from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.measure.counters import integrate_counter
 from flopwitness.measure.energy import integrate_power
 from flopwitness.measure.samples import Channel, Scope, Series, Trace
+from flopwitness.measure.value_figures import holds_positive
 from flopwitness.measure.wording import plural
 
 __all__ = ["PowerChoice", "choose_power", "power_series"]
@@ -161,7 +162,7 @@ def _energy_j(series: Series) -> float:
 def _holds_energy(series: Series) -> bool:
     """Whether anything was metered: a device that never reads above zero has a dead or blanked sensor."""
     if series.channel in _POWER_CHANNELS:
-        return bool((np.isfinite(series.value) & (series.value > 0)).any())
+        return holds_positive(series.value)
     if series.channel is Channel.ENERGY_COUNTER_J:
         return bool(np.isfinite(series.value).sum() > 1)
     return False

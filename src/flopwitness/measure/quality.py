@@ -20,6 +20,7 @@ from flopwitness.foundation.units import (
 from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.measure.energy import Energy, Gap
 from flopwitness.measure.samples import Channel, Declaration, RunWindow, Scope, Series, Trace
+from flopwitness.measure.value_figures import agree_widely, count_usable, has_many_values, longest_still
 from flopwitness.measure.wording import agree, plural
 
 __all__ = [
@@ -32,8 +33,6 @@ __all__ = [
     "assess_reading",
     "assess_scope",
     "assess_switches",
-    "share_over",
-    "typical_w",
 ]
 
 _POWER_CHANNELS: Final = (Channel.POWER_W, Channel.POWER_AVERAGE_W)
@@ -88,7 +87,7 @@ def _assess_missing(trace: Trace) -> list[Finding]:
     findings = []
     missing: dict[Channel, list[tuple[Series, int]]] = defaultdict(list)
     for series in trace.series:
-        count = _n_unusable(series)
+        count = len(series) - count_usable(series.value, is_power=series.channel in _POWER_CHANNELS)
         if count:
             missing[series.channel].append((series, count))
     for channel, lacking in missing.items():
@@ -129,15 +128,6 @@ def _assess_shared(trace: Trace) -> list[Finding]:
             count=len(shared),
         )
     ]
-
-
-def _n_unusable(series: Series) -> int:
-    """How many readings hold no value: none, no number, less than nothing, or power that is always zero."""
-    usable = np.isfinite(series.value)
-    if series.channel in _POWER_CHANNELS:
-        usable &= series.value >= 0
-        usable &= bool((series.value[usable] > 0).any())
-    return int((~usable).sum())
 
 
 def assess_scope(scope: Scope) -> Finding:
@@ -263,7 +253,8 @@ def assess_limits(
                 count=len(over),
             )
         )
-    stuck = [item for item in series if _longest_still(item) >= _STUCK_READINGS]
+    still = [(item, longest_still(item.value)) for item in series]
+    stuck = [(item, n_still) for item, n_still in still if n_still >= _STUCK_READINGS]
     if stuck:
         findings.append(
             Finding(
@@ -271,35 +262,13 @@ def assess_limits(
                 severity=Severity.WARNING,
                 message=(
                     f"{plural(len(stuck), 'device')} {agree(len(stuck), 'repeats', 'repeat')} one value "
-                    f"for {_longest_still(stuck[0]):,} readings or more; a sensor may have stopped"
+                    f"for {stuck[0][1]:,} readings or more; a sensor may have stopped"
                 ),
-                where=stuck[0].device,
+                where=stuck[0][0].device,
                 count=len(stuck),
             )
         )
     return findings
-
-
-def share_over(series: Sequence[Series], limit_w: float) -> float:
-    """Share of all readings with a value that lie over a device's limit, 0 to 1."""
-    n_known = sum(int(np.isfinite(item.value).sum()) for item in series)
-    n_over = sum(int((np.isfinite(item.value) & (item.value > limit_w)).sum()) for item in series)
-    return n_over / n_known if n_known else 0.0
-
-
-def typical_w(series: Sequence[Series]) -> float:
-    """The middle reading of each device, all devices together [W]: a glitch hardly moves it."""
-    known = [item.value[np.isfinite(item.value)] for item in series]
-    return float(sum(np.median(value_w) for value_w in known if value_w.size))
-
-
-def _longest_still(series: Series) -> int:
-    """How many readings in a row have the same value at most."""
-    if len(series) == 0:
-        return 0
-    changes = np.flatnonzero(series.value[1:] != series.value[:-1])
-    edges = np.concatenate([[-1], changes, [len(series) - 1]])
-    return int(np.diff(edges).max())
 
 
 def assess_declaration(declared: Declaration | None, *, n_devices: int, scope: Scope) -> list[Finding]:
@@ -384,11 +353,11 @@ def assess_copies(series: Sequence[Series]) -> list[Finding]:
     readings: a copy may be shifted or touched up.
     """
     copies: list[tuple[str, str]] = []
-    originals: list[tuple[Series, bool]] = []
+    originals: list[Series] = []
     for item in series:
-        twin = next((each for each, telling in originals if _is_copy(each, item, is_telling=telling)), None)
+        twin = next((each for each in originals if _is_copy(each, item)), None)
         if twin is None:
-            originals.append((item, np.unique(item.value).size >= _TELLING_VALUES))
+            originals.append(item)
         else:
             copies.append((twin.device, item.device))
     if not copies:
@@ -412,13 +381,13 @@ def assess_copies(series: Sequence[Series]) -> list[Finding]:
     ]
 
 
-def _is_copy(first: Series, second: Series, *, is_telling: bool) -> bool:
+def _is_copy(first: Series, second: Series) -> bool:
     n_common = min(len(first), len(second))
     if n_common < 2 or n_common < _COMMON_SHARE * max(len(first), len(second)):  # noqa: PLR2004 (one is chance)
         return False
     ours, theirs = first.value[:n_common], second.value[:n_common]
-    if is_telling:
-        return bool(np.mean((ours == theirs) | (np.isnan(ours) & np.isnan(theirs))) >= _COMMON_SHARE)
+    if has_many_values(first.value, _TELLING_VALUES):
+        return agree_widely(ours, theirs, _COMMON_SHARE)
     is_same_time = np.array_equal(first.utc_ns, second.utc_ns)
     return is_same_time and np.array_equal(first.value, second.value, equal_nan=True)
 

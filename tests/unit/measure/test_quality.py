@@ -18,7 +18,6 @@ from flopwitness.measure.quality import (
     assess_reading,
     assess_scope,
     assess_switches,
-    typical_w,
 )
 from flopwitness.measure.samples import Channel, Declaration, Mark, RunWindow, Scope, Series, Skipped, Trace
 
@@ -257,9 +256,3 @@ def test_one_is_told_in_the_singular(make_series: MakeSeries, make_window: MakeW
     )
     twins = [make_series([400 + i for i in range(100)], device=name) for name in "ab"]
     assert "1 device was recorded" in _only(assess_copies(twins)).message
-
-
-def test_the_typical_power_is_the_sum_of_the_middle_readings(make_series: MakeSeries) -> None:
-    glitch = make_series([100.0, 100.0, 1e9, math.nan, 100.0])
-    assert typical_w([glitch, make_series([50.0] * 5), make_series([math.nan])]) == 150
-    assert typical_w([]) == 0

@@ -8,10 +8,10 @@ from flopwitness.cli.options import TABLE_FORMAT, known_formats
 from flopwitness.foundation.errors import DecodeError, InputError
 from flopwitness.foundation.files import read_bounded
 from flopwitness.measure.samples import Trace
-from flopwitness.measure.sources.formats import guess_format, read_evidence
 from flopwitness.measure.sources.run_records import is_parquet
 from flopwitness.measure.sources.run_table import RunTable, check_run_table, decode_run_table
 from flopwitness.measure.sources.source import ReadOptions
+from flopwitness.measure.trace_file import holds_trace
 
 __all__ = ["read_logs_or_table"]
 
@@ -39,7 +39,9 @@ def read_logs_or_table(
         if not _is_file(path) or format_name not in (None, TABLE_FORMAT):
             continue
         try:
-            is_table = format_name == TABLE_FORMAT or check_run_table(_head(path), where=str(path))
+            is_table = format_name == TABLE_FORMAT or (
+                not _is_trace(path) and check_run_table(_head(path), where=str(path))
+            )
         except DecodeError as error:
             near_miss = near_miss or error
             continue
@@ -49,6 +51,8 @@ def read_logs_or_table(
             return decode_run_table(read_bounded(path, limit_bytes=_LARGEST_TABLE_BYTES), where=str(path))
     if format_name == TABLE_FORMAT:
         raise InputError("no table of runs", where=str(logs[0]), expected="one file")
+    from flopwitness.measure.sources.formats import read_evidence  # noqa: PLC0415 (help loads no reader)
+
     try:
         return read_evidence(logs, format=format_name, options=options)
     except DecodeError as error:
@@ -65,6 +69,8 @@ def _explain_unread(logs: Sequence[Path], error: DecodeError, near_miss: DecodeE
     """
     if near_miss is not None:
         raise near_miss from None
+    from flopwitness.measure.sources.formats import guess_format  # noqa: PLC0415 (loaded by now)
+
     for path in logs:
         if not _is_file(path) or not error.where.startswith(str(path)):
             continue
@@ -84,6 +90,15 @@ def _explain_unread(logs: Sequence[Path], error: DecodeError, near_miss: DecodeE
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
+    except OSError as error:
+        raise InputError("cannot be read", where=str(path), found=error.strerror or str(error)) from error
+
+
+def _is_trace(path: Path) -> bool:
+    """Whether the file is a trace of this package, which need not be unpacked to be told from a table."""
+    try:
+        with path.open("rb") as file:
+            return holds_trace(file)
     except OSError as error:
         raise InputError("cannot be read", where=str(path), found=error.strerror or str(error)) from error
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from flopwitness.cli import evidence
 from flopwitness.cli.evidence import read_logs_or_table
 from flopwitness.foundation.errors import DecodeError, InputError
 from flopwitness.measure.samples import Trace
@@ -33,6 +34,21 @@ def test_a_table_and_logs_are_told_apart(run_folder: Path, table_file: Path, tmp
     table = tmp_path / "runs.parquet"
     table.write_bytes(_parquet(chip=["h100-sxm"], count=[8], duration_s=[60.0]))
     assert isinstance(read_logs_or_table([table], None, None), RunTable)
+
+
+def test_a_kept_trace_is_not_looked_at_as_a_table(
+    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = read_logs_or_table([run_folder], None, None)
+    assert isinstance(trace, Trace)
+    kept = tmp_path / "kept.parquet"
+    kept.write_bytes(encode_trace(trace))
+    looked: list[str] = []
+    monkeypatch.setattr(evidence, "check_run_table", lambda head, where: looked.append(where))
+    assert isinstance(read_logs_or_table([kept], None, None), Trace)
+    assert looked == []
+    read_logs_or_table([next(path for path in run_folder.iterdir() if path.is_file())], None, None)
+    assert len(looked) == 1
 
 
 @pytest.mark.parametrize(

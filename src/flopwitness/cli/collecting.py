@@ -18,7 +18,6 @@ from flopwitness.foundation.units import NANOSECOND_PER_SECOND
 from flopwitness.measure import replay, sessions
 from flopwitness.measure.samples import Channel, Trace
 from flopwitness.measure.session_watch import SessionWatch
-from flopwitness.measure.sources.formats import read_evidence
 from flopwitness.measure.sources.source import ReadOptions
 from flopwitness.measure.trace_file import encode_trace
 from flopwitness.present.safe_text import encode_answer, join_lines, name_count
@@ -74,6 +73,8 @@ def command(
 
     An interrupt ends the collecting; what was read until then is kept.
     """
+    from flopwitness.measure.sources.formats import read_evidence  # noqa: PLC0415 (help loads no reader)
+
     settings = find_settings_used(context, environment=os.environ)
     check_settings_place(settings, logs, folder=Path.cwd())
     check_outputs({"--out": out}, logs)

@@ -12,7 +12,6 @@ from flopwitness.foundation.verdict import rank_findings
 from flopwitness.measure.daylight import assess_daylight
 from flopwitness.measure.inventory import list_readings
 from flopwitness.measure.quality import assess_reading
-from flopwitness.measure.sources.formats import read_evidence
 from flopwitness.measure.sources.source import ReadOptions
 from flopwitness.present.doctor_json import render_doctor
 from flopwitness.present.doctor_text import render_doctor_text
@@ -37,6 +36,8 @@ def command(
     as_json: bool,
 ) -> int:
     """Say what LOGS hold: devices, channels, times, gaps, and how good each reading is."""
+    from flopwitness.measure.sources.formats import read_evidence  # noqa: PLC0415 (help loads no reader)
+
     settings = find_settings_used(context, environment=os.environ)
     check_settings_place(settings, logs, folder=Path.cwd())
     trace = read_evidence(logs, format=format_name, options=reading)

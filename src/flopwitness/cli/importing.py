@@ -11,7 +11,6 @@ from flopwitness.cli.settings import check_settings_place, find_settings_used
 from flopwitness.cli.told import tell_scope_overruled, tell_settings_used
 from flopwitness.foundation.files import write_whole
 from flopwitness.measure.quality import assess_reading
-from flopwitness.measure.sources.formats import read_evidence
 from flopwitness.measure.sources.source import ReadOptions
 from flopwitness.measure.trace_file import encode_trace
 from flopwitness.present.safe_text import encode_answer, join_lines, name_count
@@ -43,6 +42,8 @@ def command(
     as_json: bool,
 ) -> int:
     """Read LOGS of one run and keep them as one trace file, whole or not at all."""
+    from flopwitness.measure.sources.formats import read_evidence  # noqa: PLC0415 (help loads no reader)
+
     settings = find_settings_used(context, environment=os.environ)
     check_settings_place(settings, logs, folder=Path.cwd())
     check_outputs({"--out": out}, logs)

@@ -18,7 +18,7 @@ from flopwitness.foundation.clock import Clock, SystemClock, format_utc
 from flopwitness.foundation.errors import InputError
 from flopwitness.foundation.units import parse_flop
 from flopwitness.measure.samples import Scope
-from flopwitness.measure.sources.formats import FORMATS
+from flopwitness.measure.sources.format_names import FORMAT_NAMES
 from flopwitness.measure.sources.source import ColumnMap, ReadOptions
 
 __all__ = [
@@ -200,7 +200,7 @@ json_option = click.option(
 
 def known_formats(*, tables: bool) -> tuple[str, ...]:
     """The names that `--format` takes; a table of runs is read by `estimate` alone."""
-    return (*(known.name for known in FORMATS), *((TABLE_FORMAT,) if tables else ()))
+    return (*FORMAT_NAMES, *((TABLE_FORMAT,) if tables else ()))
 
 
 def format_option(*, tables: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

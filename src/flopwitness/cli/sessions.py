@@ -18,7 +18,6 @@ from flopwitness.cli.told import tell_settings_used
 from flopwitness.foundation.verdict import rank_findings
 from flopwitness.measure.quality import assess_reading
 from flopwitness.measure.sessions import SessionRule
-from flopwitness.measure.sources.formats import read_evidence
 from flopwitness.measure.sources.source import ReadOptions
 from flopwitness.measure.usage import assess_use
 from flopwitness.present.safe_text import encode_answer
@@ -58,6 +57,8 @@ def command(
     The totals beside them never go by sessions: energy, busy time and P* (the energy-weighted mean power)
     count all readings, so that splitting a run changes nothing.
     """
+    from flopwitness.measure.sources.formats import read_evidence  # noqa: PLC0415 (help loads no reader)
+
     settings = find_settings_used(context, environment=os.environ)
     check_settings_place(settings, logs, folder=Path.cwd())
     trace = read_evidence(logs, format=format_name, options=reading)

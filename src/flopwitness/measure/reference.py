@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from scipy import stats
-
 from flopwitness.foundation.digest import Digest, digest_bytes
 from flopwitness.foundation.encoding import decode_json, encode_canonical
 from flopwitness.foundation.errors import DecodeError
@@ -77,7 +75,9 @@ class Quantity(StrEnum):
 @functools.lru_cache(maxsize=1024)
 def _t_quantile(probability: float, freedom: int) -> float:
     """Student's t quantile; a table of runs asks for the same few again and again."""
-    return float(stats.t.ppf(probability, freedom))
+    from scipy.special import stdtrit  # noqa: PLC0415 (slow to load, and no help text needs it)
+
+    return float(stdtrit(freedom, probability))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

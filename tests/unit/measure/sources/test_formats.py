@@ -13,6 +13,7 @@ import pytest
 from flopwitness.foundation.digest import digest_bytes
 from flopwitness.foundation.errors import DecodeError, InputError
 from flopwitness.measure.samples import Channel, Declaration, RunWindow, Scope, Series, Skipped, Trace
+from flopwitness.measure.sources.format_names import FORMAT_NAMES
 from flopwitness.measure.sources.formats import FORMATS, guess_format, merge_traces, read_evidence
 from flopwitness.measure.sources.source import ReadOptions
 
@@ -70,6 +71,7 @@ def test_only_the_head_is_looked_at() -> None:
 
 def test_format_names_are_unique() -> None:
     assert len({known.name for known in FORMATS}) == len(FORMATS)
+    assert tuple(known.name for known in FORMATS) == FORMAT_NAMES
 
 
 def test_logs_of_one_run_become_one_trace_in_any_order(tmp_path: Path) -> None:

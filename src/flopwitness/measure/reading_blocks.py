@@ -26,7 +26,8 @@ __all__ = [
     "step_blocks",
 ]
 
-BLOCK: Final = 1 << 18  # readings: a few arrays of them fit into a processor's cache
+BLOCK: Final = 1 << 14  # readings: a few arrays of them fit into a processor's cache, and a heap keeps them
+_MOST_EDGES: Final = 128  # of stretches with a value in a block, that are taken one by one
 MOST_W: Final = 1e12  # about a third of the world's electricity: no device draws it
 
 
@@ -75,27 +76,58 @@ def known_blocks(ticks_ns: NDArray[np.int64], value: NDArray[np.float64], factor
         value: The readings, shape (n,); NaN where missing.
         factor: What they are to be multiplied with.
     """
-    last = -1  # the last reading with a value
+    last: int | None = None  # the last reading with a value
+    for piece in _known_pieces(value, factor):
+        start, stop = (piece.start, piece.stop) if isinstance(piece, slice) else (piece[0], piece[-1] + 1)
+        if last is not None and last < start - 1 and isinstance(piece, slice):
+            yield _take(ticks_ns, value, factor, np.array([last, start]))  # the step over missing readings
+            last = start
+        if isinstance(piece, slice):
+            chosen: slice | NDArray[np.int64] = slice(start if last is None else last, stop)
+        else:
+            chosen = piece if last is None else np.concatenate([[last], piece])
+        if last is None or stop > last + 1:
+            yield _take(ticks_ns, value, factor, chosen, has_front=last is not None)
+        last = int(stop) - 1
+
+
+def _take(
+    ticks_ns: NDArray[np.int64],
+    value: NDArray[np.float64],
+    factor: float,
+    chosen: slice | NDArray[np.int64],
+    *,
+    has_front: bool = True,
+) -> Block:
+    """The chosen readings, all of which hold a power."""
+    power_w = value[chosen] if factor == 1 else _converted_w(value[chosen], factor)
+    if isinstance(chosen, slice):
+        first, last, over_missing = chosen.start, chosen.stop - 1, np.zeros(0, dtype=np.int64)
+    else:
+        first, last, over_missing = int(chosen[0]), int(chosen[-1]), np.flatnonzero(np.diff(chosen) > 1)
+    return Block(
+        ticks_ns=ticks_ns[chosen],
+        power_w=power_w,
+        over_missing=over_missing,
+        n_new=power_w.size - has_front,
+        first=first,
+        last=last,
+    )
+
+
+def _known_pieces(value: NDArray[np.float64], factor: float) -> Iterator[slice | NDArray[np.int64]]:
+    """The readings that hold a power: where few are missing as slices, else by number."""
     for start in range(0, value.size, BLOCK):
         values = value[start : start + BLOCK]
-        is_whole = _is_all_known(values, factor) and last in (-1, start - 1)
-        if is_whole:
-            places = np.array([start, start + values.size - 1])
-        else:
-            places = start + np.flatnonzero(is_known(values, factor))
-        if not places.size:
+        if _is_all_known(values, factor):
+            yield slice(start, start + values.size)
             continue
-        chosen = places if last < 0 else np.concatenate([[last], places])
-        first, last = int(chosen[0]), int(chosen[-1])
-        picked: slice | NDArray[np.int64] = slice(first, last + 1) if is_whole else chosen
-        yield Block(
-            ticks_ns=ticks_ns[picked],
-            power_w=_converted_w(value[picked], factor),
-            over_missing=np.flatnonzero(np.diff(chosen) > 1) if not is_whole else chosen[:0],
-            n_new=values.size if is_whole else places.size,
-            first=first,
-            last=last,
-        )
+        known = is_known(values, factor)
+        edges = start + np.flatnonzero(np.diff(known, prepend=False, append=False))
+        if edges.size <= _MOST_EDGES:
+            yield from (slice(first, stop) for first, stop in edges.reshape(-1, 2).tolist())
+        else:
+            yield start + np.flatnonzero(known)
 
 
 def known_step_blocks(

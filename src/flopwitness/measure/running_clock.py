@@ -5,6 +5,7 @@ step forward.
 """
 
 import math
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,11 +59,18 @@ def usual_step_s(steps: Blocks) -> float:
     Args:
         steps: Gives the steps of a clock in blocks [ns], the same ones at each call.
     """
-    middle = middle_pair(lambda: (block if block.min() > 0 else block[block > 0] for block in steps()))
+    middle = middle_pair(lambda: _forward(steps()))
     if middle is None:
         return float("nan")
     low_ns, high_ns = middle
     return (low_ns / NANOSECOND_PER_SECOND + high_ns / NANOSECOND_PER_SECOND) / 2
+
+
+def _forward(steps: Iterable[NDArray[np.int64]]) -> Iterator[NDArray[np.int64]]:
+    for block in steps:
+        forward_ns = block if block.min() > 0 else block[block > 0]
+        if forward_ns.size:
+            yield forward_ns
 
 
 def laid_out_ns(first_ns: int, last_ns: int, steps: Blocks) -> int:

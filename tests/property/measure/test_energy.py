@@ -181,6 +181,7 @@ def test_it_does_not_matter_where_one_block_ends(
     whole = _all_figures(series, _window(cuts_ms[0], cuts_ms[-1]))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading_blocks, "BLOCK", size)
+        patch.setattr(reading_blocks, "_MOST_EDGES", size % 4)
         pieces = _all_figures(series, _window(cuts_ms[0], cuts_ms[-1]))
     assert pieces == pytest.approx(whole, rel=1e-9, abs=1e-6, nan_ok=True)
 

@@ -15,7 +15,7 @@ INT64 = st.integers(-(2**63), 2**63 - 1)
 
 def _blocks(numbers: Sequence[int], size: int) -> Iterator[NDArray[np.int64]]:
     whole = np.array(numbers, dtype=np.int64)
-    return (whole[start : start + size] for start in range(0, max(1, whole.size), size))
+    return (whole[start : start + size] for start in range(0, whole.size, size))
 
 
 def _expected(numbers: Sequence[int]) -> tuple[int, int]:
@@ -47,6 +47,18 @@ def test_two_middles_may_lie_far_apart(low: int, high: int) -> None:
 def test_a_few_odd_ones_do_not_hide_the_middle() -> None:
     numbers = [-(2**63), *[10**9] * 200_000, 2**63 - 1]
     assert middle_pair(lambda: _blocks(numbers, 1 << 12)) == (10**9, 10**9)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [[5], [5, 5, 5], [1, 5, 5, 9], [1, 5, 9], [5, 9], [1, 5], [1, 1, 5, 9], [1, 5, 9, 9], [5, 5, 9, 9]],
+)
+@pytest.mark.parametrize("first", [[5], [1, 5, 9], []])
+def test_the_middle_of_the_first_block_is_taken_only_where_it_is_that_of_all(
+    numbers: list[int], first: list[int]
+) -> None:
+    blocks = [np.array(part, dtype=np.int64) for part in (first, numbers) if part]
+    assert middle_pair(lambda: blocks) == _expected([*first, *numbers])
 
 
 def test_of_nothing_there_is_no_middle() -> None:

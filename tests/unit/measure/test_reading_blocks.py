@@ -30,6 +30,11 @@ def _size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(reading_blocks, "BLOCK", request.param)
 
 
+@pytest.fixture(params=[0, 2, 128], ids=["by number", "both ways", "in slices"], autouse=True)
+def _edges(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading_blocks, "_MOST_EDGES", request.param)
+
+
 def _walk(values: list[float], factor: float = 1.0) -> list[Block]:
     value = np.array(values, dtype=np.float64)
     return list(known_blocks(np.arange(value.size, dtype=np.int64) * 10, value, factor))

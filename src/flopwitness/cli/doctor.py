@@ -7,8 +7,7 @@ import click
 
 from flopwitness.cli.options import format_option, json_option, paths_argument, reading_options
 from flopwitness.cli.settings import check_settings_place, find_settings_used
-from flopwitness.cli.told import tell_scope_overruled, tell_settings_used
-from flopwitness.foundation.verdict import rank_findings
+from flopwitness.cli.told import name_command, tell_scope_overruled, tell_settings_used
 from flopwitness.measure.daylight import assess_daylight
 from flopwitness.measure.inventory import list_readings
 from flopwitness.measure.quality import assess_reading
@@ -41,13 +40,15 @@ def command(
     settings = find_settings_used(context, environment=os.environ)
     check_settings_place(settings, logs, folder=Path.cwd())
     trace = read_evidence(logs, format=format_name, options=reading)
-    findings = rank_findings(
+    findings = name_command(
         [
             *assess_reading(trace),
             *assess_daylight(trace),
             *tell_scope_overruled(trace, reading.scope),
             *tell_settings_used(settings),
-        ]
+        ],
+        context,
+        settings,
     )
     readings = list_readings(trace)
     if as_json:

@@ -14,8 +14,8 @@ from flopwitness.cli.options import (
 )
 from flopwitness.cli.session_options import session_options
 from flopwitness.cli.settings import check_settings_place, find_settings_used
-from flopwitness.cli.told import tell_settings_used
-from flopwitness.foundation.verdict import rank_findings
+from flopwitness.cli.told import name_command, tell_settings_used
+from flopwitness.measure.daylight import assess_daylight
 from flopwitness.measure.quality import assess_reading
 from flopwitness.measure.sessions import SessionRule
 from flopwitness.measure.sources.source import ReadOptions
@@ -62,9 +62,9 @@ def command(
     settings = find_settings_used(context, environment=os.environ)
     check_settings_place(settings, logs, folder=Path.cwd())
     trace = read_evidence(logs, format=format_name, options=reading)
-    findings = [*assess_reading(trace), *tell_settings_used(settings)]
+    findings = [*assess_reading(trace), *assess_daylight(trace), *tell_settings_used(settings)]
     uses = assess_use(trace, rule, findings, idle_w=idle_w)
-    told = rank_findings(findings)
+    told = name_command(findings, context, settings)
     if as_json:
         click.echo(encode_answer(render_sessions(uses, rule, inputs=trace.provenance, findings=told)))
     else:

@@ -1,20 +1,32 @@
 """What is told of the call itself: what set its options, and which of them weaken the answer."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
+import click
+
 from flopwitness.accounting.thresholds import SENSOR_TOLERANCE_PPM
-from flopwitness.cli.settings import Setting
-from flopwitness.foundation.verdict import Finding, Severity
+from flopwitness.cli.settings import Setting, repeat_with_settings
+from flopwitness.foundation.verdict import Finding, Severity, rank_findings
 from flopwitness.measure.bounds import SAFETY_DEFAULT
 from flopwitness.measure.samples import Channel, Scope, Trace
 from flopwitness.present.safe_text import name_count
 
-__all__ = ["tell_scope_overruled", "tell_settings_used", "tell_weak_settings"]
+__all__ = ["name_command", "tell_scope_overruled", "tell_settings_used", "tell_weak_settings"]
 
 _PERCENT_PPM: Final = 10_000
 _OF_POWER: Final = (Channel.POWER_W, Channel.POWER_AVERAGE_W, Channel.ENERGY_COUNTER_J)
+
+
+def name_command(
+    findings: Sequence[Finding], context: click.Context, settings: Sequence[Setting]
+) -> tuple[Finding, ...]:
+    """The findings, worst first, each with the command that shows it again."""
+    line = (context.find_root().obj or {}).get("command", "")
+    command = repeat_with_settings(line, settings)
+    return tuple(replace(finding, reproduce=command) for finding in rank_findings(findings))
 
 
 def tell_weak_settings(*, safety: Fraction, tolerance_ppm: int) -> list[Finding]:

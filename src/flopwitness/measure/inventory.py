@@ -84,7 +84,10 @@ class Group:
     def worst(self) -> Reading:
         """The one that can be used least."""
         order = list(Grade)
-        return max(self.readings, key=lambda reading: order.index(reading.grade))
+        return max(
+            self.readings,
+            key=lambda reading: (order.index(reading.grade), -reading.coverage, reading.n_missing),
+        )
 
 
 def list_readings(trace: Trace) -> tuple[Reading, ...]:

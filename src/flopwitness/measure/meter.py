@@ -191,18 +191,19 @@ def _assess_energy(frame: Frame, energy: RunEnergy) -> list[Finding]:
 
 def _observe(frame: Frame, energy: RunEnergy | None, findings: list[Finding]) -> Observation:
     """What the prior may see: energy brought up to the whole run, where enough of it was covered."""
-    if energy is None or energy.filled < _FEWEST_COVERED:
+    covered = 0.0 if energy is None else energy.filled if energy.coverage is None else energy.coverage
+    if energy is None or covered < _FEWEST_COVERED:
         if energy is not None:
             findings.append(
                 Finding(
                     code="coverage-low",
                     severity=Severity.WARNING,
                     message=(
-                        f"readings cover {100 * energy.filled:.0f} % of "
+                        f"readings cover {100 * covered:.0f} % of "
                         f"{format_duration(frame.duration_s or 0.0)}; the estimate goes by time alone"
                     ),
                     expected=f"at least {100 * _FEWEST_COVERED:.0f} %",
-                    found=f"{100 * energy.filled:.0f} %",
+                    found=f"{100 * covered:.0f} %",
                 )
             )
         return Observation(count=frame.count, duration_s=frame.duration_s, energy_j=None, scope=frame.scope)

@@ -36,9 +36,11 @@ __all__ = [
 ]
 
 _POWER_CHANNELS: Final = (Channel.POWER_W, Channel.POWER_AVERAGE_W)
+_MAY_REST: Final = (Scope.RAIL, Scope.CPU_PART, Scope.INSTANCE)  # 0 W is a reading of what is switched off
 _ENERGY_CHANNELS: Final = (*_POWER_CHANNELS, Channel.ENERGY_COUNTER_J)
 _SHORTEST_REPORTED_GAP_S: Final = 3.0
 _SMALL_J: Final = 36_000.0
+_FIRST_DATED_NS: Final = 10**17  # 1973: what is earlier counts from the start of a recording without a date
 _STUCK_READINGS: Final = 60
 _TELLING_VALUES: Final = 8
 _COMMON_SHARE: Final = 0.9  # of the readings: two devices never agree so far
@@ -87,14 +89,16 @@ def _assess_missing(trace: Trace) -> list[Finding]:
     findings = []
     missing: dict[Channel, list[tuple[Series, int]]] = defaultdict(list)
     for series in trace.series:
-        count = len(series) - count_usable(series.value, is_power=series.channel in _POWER_CHANNELS)
+        is_power = series.channel in _POWER_CHANNELS and series.scope not in _MAY_REST
+        count = len(series) - count_usable(series.value, is_power=is_power)
         if count:
             missing[series.channel].append((series, count))
     for channel, lacking in missing.items():
         first, count = lacking[0][0], sum(count for _, count in lacking)
         n_readings = sum(len(series) for series, _ in lacking)
         of = f" of {channel}" if channel not in _POWER_CHANNELS else ""
-        place = first.device if len(lacking) == 1 else f"{first.device} and {len(lacking) - 1} more"
+        name = f"{first.device} {first.part}".rstrip()
+        place = name if len(lacking) == 1 else f"{name} and {len(lacking) - 1} more"
         findings.append(
             Finding(
                 code="reading-missing",
@@ -189,6 +193,8 @@ def _two_digits(value: float, *, up: bool) -> float:
 
 
 def _time_of_day(gap: Gap) -> str:
+    if gap.start_utc_ns < _FIRST_DATED_NS:
+        return f"{format_duration(gap.start_utc_ns / NANOSECOND_PER_SECOND)} after the start"
     try:
         return f"{format_utc(gap.start_utc_ns)[11:19]} UTC"
     except ValueError:

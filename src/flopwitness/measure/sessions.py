@@ -258,7 +258,7 @@ def _turns(runs: _Runs, rule: SessionRule, poll_ns: int) -> Iterator[tuple[int, 
 
 
 def session_energy(power: Series, session: Session, idle_w: float) -> float:
-    """The energy above idle that readings show for one session [J].
+    """The energy above idle that readings show for one session, its gaps left out [J].
 
     Args:
         power: Power readings of the device [W].
@@ -267,4 +267,4 @@ def session_energy(power: Series, session: Session, idle_w: float) -> float:
     """
     window = RunWindow(start_utc_ns=session.start_utc_ns, stop_utc_ns=session.stop_utc_ns)
     energy = integrate_power(power, window=window)
-    return energy.shown_j - idle_w * (energy.covered_s + energy.bridged_s)
+    return energy.measured_j - idle_w * energy.covered_s

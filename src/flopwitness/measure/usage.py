@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 from flopwitness.foundation.units import NANOSECOND_PER_SECOND, format_duration
 from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.measure.baseline import assess_idle, find_idle, pool_baselines
+from flopwitness.measure.counters import integrate_counter
+from flopwitness.measure.energy import integrate_power
 from flopwitness.measure.paired import longest_step_s
 from flopwitness.measure.power_choice import choose_power
 from flopwitness.measure.samples import Channel, Series, Timing, Trace
 from flopwitness.measure.sessions import Session, SessionRule, find_sessions, session_energy
+from flopwitness.measure.timing import assess_times
 from flopwitness.measure.totals import LedgerState, MeterKey, Totals, extend
 from flopwitness.measure.waiting import find_waiting
 from flopwitness.measure.wording import agree, plural
@@ -77,11 +80,14 @@ def assess_use(
                 message="no utilisation was recorded: when devices were in use cannot be told",
             )
         )
-    power = {item.device: item for item in choose_power(trace, findings).series if item.channel in _POWER}
-    uses = tuple(_use(item, power.get(item.device), rule, idle_w) for item in utilisation)
+    metered = {item.device: item for item in choose_power(trace, findings).series}
+    watts = [item for item in metered.values() if item.channel in _POWER]
+    findings += assess_times([integrate_power(item) for item in watts])
+    findings += assess_waits(trace, watts, idle_w=idle_w)
+    uses = [_use(item, metered.pop(item.device, None), rule, idle_w) for item in utilisation]
+    uses += [_metered(item, idle_w) for item in metered.values()]
     _tell_alone(uses, findings)
-    findings += assess_waits(trace, tuple(power.values()), idle_w=idle_w)
-    return uses
+    return tuple(uses)
 
 
 def assess_waits(trace: Trace, power: Sequence[Series], *, idle_w: float | None = None) -> list[Finding]:
@@ -133,7 +139,9 @@ def _waiting_s(power: Series, utilisation: Series, stated_w: float | None) -> fl
     if idle_w is None:
         return 0.0
     pieces = _pieces(power, utilisation)
-    return sum(find_waiting(watts, share, idle_w=idle_w).waiting_s for watts, share in pieces)
+    return sum(
+        find_waiting(watts, share, idle_w=idle_w).waiting_s for watts, share in pieces if share is not None
+    )
 
 
 def _seen_idle_w(power: Series, utilisation: Series) -> float | None:
@@ -143,15 +151,20 @@ def _seen_idle_w(power: Series, utilisation: Series) -> float | None:
     return None if pooled is None else pooled.idle_w
 
 
-def _pieces(power: Series, utilisation: Series) -> Iterator[tuple[Series, Series]]:
+def _pieces(power: Series, utilisation: Series | None) -> Iterator[tuple[Series, Series | None]]:
     """The readings in pieces, each with the utilisation of its time."""
     if len(power) <= _PIECE:
         yield power, utilisation
         return
     for start in range(0, len(power), _PIECE):
         piece = _cut(power, slice(start, start + _PIECE))
-        begin_ns, end_ns = int(piece.utc_ns.min()), int(piece.utc_ns.max())
-        yield piece, _cut(utilisation, (utilisation.utc_ns >= begin_ns) & (utilisation.utc_ns <= end_ns))
+        yield piece, None if utilisation is None else _within(utilisation, piece)
+
+
+def _within(series: Series, piece: Series) -> Series:
+    """The readings of the piece's time."""
+    begin_ns, end_ns = int(piece.utc_ns.min()), int(piece.utc_ns.max())
+    return _cut(series, (series.utc_ns >= begin_ns) & (series.utc_ns <= end_ns))
 
 
 def _cut(series: Series, chosen: slice | NDArray[np.bool_]) -> Series:
@@ -164,17 +177,19 @@ def _cut(series: Series, chosen: slice | NDArray[np.bool_]) -> Series:
 
 
 def _use(utilisation: Series, power: Series | None, rule: SessionRule, stated_w: float | None) -> DeviceUse:
+    utilisation = _laid_out(utilisation)
     sessions = find_sessions(utilisation, rule)
-    if power is None:
+    if power is None or power.channel not in _POWER:
         return DeviceUse(
             device=utilisation.device,
             timing=utilisation.timing,
             sessions=sessions,
             energies_j=(None,) * len(sessions),
-            totals=None,
+            totals=None if power is None else _counted(power, stated_w),
             power=None,
             idle_w=stated_w,
         )
+    power = _laid_out(power)
     idle_w = stated_w if stated_w is not None else _seen_idle_w(power, utilisation)
     return DeviceUse(
         device=utilisation.device,
@@ -187,7 +202,52 @@ def _use(utilisation: Series, power: Series | None, rule: SessionRule, stated_w:
     )
 
 
-def _total(power: Series, utilisation: Series, idle_w: float | None) -> Totals:
+def _metered(power: Series, idle_w: float | None) -> DeviceUse:
+    """A device whose utilisation nobody recorded: totals, and no sessions."""
+    is_power = power.channel in _POWER
+    return DeviceUse(
+        device=power.device,
+        timing=power.timing,
+        sessions=(),
+        energies_j=(),
+        totals=_total(_laid_out(power), None, idle_w) if is_power else _counted(power, idle_w),
+        power=power if is_power else None,
+        idle_w=idle_w,
+    )
+
+
+def _laid_out(series: Series) -> Series:
+    """The series on a clock that never runs back: each step back is one usual step, as for a run's energy."""
+    steps_ns = np.diff(series.utc_ns)
+    is_back = steps_ns < 0
+    if not is_back.any():
+        return series
+    forward_ns = steps_ns[steps_ns > 0]
+    steps_ns[is_back] = int(np.median(forward_ns)) if forward_ns.size else 0
+    return replace(
+        series, utc_ns=series.utc_ns[0] + np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(steps_ns)])
+    )
+
+
+def _counted(counter: Series, idle_w: float | None) -> Totals:
+    """What a counter of energy shows, whose course between two readings is not known."""
+    energy = integrate_counter(counter)
+    net_j = 0.0 if idle_w is None else energy.measured_j - idle_w * energy.covered_s
+    return Totals(
+        energy_j=energy.measured_j,
+        net_energy_j=net_j,
+        unnetted_j=energy.measured_j if idle_w is None else 0.0,
+        covered_s=energy.covered_s,
+        gap_s=energy.bridged_s,
+        bridged_j=energy.bridged_j,
+        gap_low_j=sum(gap.low_j for gap in energy.gaps),
+        gap_high_j=None if energy.gaps else 0.0,
+        n_readings=energy.n_readings,
+        n_missing=energy.n_missing,
+    )
+
+
+def _total(power: Series, utilisation: Series | None, idle_w: float | None) -> Totals:
     key = MeterKey(power.device, power.channel, power.scope, power.part)
     time_s = (np.sort(power.utc_ns) - power.utc_ns.min()) / NANOSECOND_PER_SECOND
     state, step_s = LedgerState(), longest_step_s(time_s)
@@ -202,7 +262,7 @@ def _session_j(power: Series, session: Session, idle_w: float | None) -> float |
 
 def _tell_alone(uses: Sequence[DeviceUse], findings: list[Finding]) -> None:
     """What is told once for all devices: no idle seen, and sessions that miss much of the energy."""
-    unseen = [use for use in uses if use.power is not None and use.idle_w is None]
+    unseen = [use for use in uses if use.totals and use.totals.utilisation_s and use.idle_w is None]
     if unseen:
         first = assess_idle(unseen[0].device, None)
         if first is not None:

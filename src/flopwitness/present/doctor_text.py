@@ -97,9 +97,16 @@ def _group_lines(group: Group) -> list[str]:
     many = f" on {n_devices} devices" if n_devices > 1 else ""
     n_readings = sum(reading.n_readings for reading in group.readings)
     every = "" if np.isnan(worst.period_s) else f", every {worst.period_s:.3g} s"
-    doubts = f"; {', '.join(worst.doubts)}" if worst.doubts else ""
+    told = worst.doubts if n_devices == 1 else (*worst.doubts, *_missing_of_all(group))
+    doubts = f"; {', '.join(told)}" if told else ""
     text = f"{worst.grade}: {name_count(n_readings, 'reading')}{many}{every}{_range(group)} ({place}){doubts}"
     return _wrapped(text, head=f"  {name:<26}")
+
+
+def _missing_of_all(group: Group) -> list[str]:
+    """How much is missing on all devices together, beside what is said of the worst one."""
+    n_missing = sum(reading.n_missing for reading in group.readings)
+    return [f"on all devices {n_missing:,} without a value"] if n_missing else []
 
 
 def _range(group: Group) -> str:

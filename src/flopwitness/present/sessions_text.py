@@ -79,10 +79,14 @@ def _total_lines(use: DeviceUse) -> Iterator[str]:
         yield "  ledger     no power was recorded"
         return
     yield f"  ledger     {format_energy(totals.energy_j)} in {format_duration(totals.covered_s)}"
+    if totals.n_ignored:
+        yield f"  ignored    {name_count(totals.n_ignored, 'reading')} not later than one before"
     if totals.gap_s:
-        yield f"  gaps       {format_duration(totals.gap_s)} without readings, not in these figures"
+        line = f"; a straight line across would be {format_energy(totals.bridged_j)}"
+        yield f"  gaps       {format_duration(totals.gap_s)} without readings, not in these figures{line}"
     if use.idle_w is None:
-        yield f"  busy       {format_duration(totals.used_s)} by utilisation; idle power not known"
+        used = f"{format_duration(totals.used_s)} by utilisation" if totals.utilisation_s else "not known"
+        yield f"  busy       {used}; idle power not known"
         return
     yield f"  above idle {format_energy(totals.net_energy_j)} over {use.idle_w:.4g} W idle"
     working = "" if totals.working_net_w is None else f", P* {totals.working_net_w:.4g} W above idle"

@@ -18,7 +18,7 @@ def _counter(make_series: MakeSeries, power_w: float, time_s: Sequence[float]) -
 
 
 def _measure(series: Series, counter: Series | None) -> tuple[Energy, list[str]]:
-    findings: list[Finding] = []
+    findings = list[Finding]()
     energy = measure_device(series, counter, findings, window=None, limit_w=700, floor_w=0.0)
     return energy, [finding.code for finding in findings]
 

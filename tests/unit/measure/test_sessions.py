@@ -231,7 +231,7 @@ def test_the_energy_of_a_session_is_net_of_idle(make_series: MakeSeries) -> None
     assert session_energy(power, outside, 10.0) == 0
 
 
-def test_a_gap_inside_a_session_is_bridged_net_of_idle(make_series: MakeSeries) -> None:
+def test_a_gap_inside_a_session_holds_no_energy_of_it(make_series: MakeSeries) -> None:
     power = make_series([110, 110, 110, 110], time_s=[0, 1, 61, 62])
     session = Session(start_utc_ns=START_NS, stop_utc_ns=START_NS + 62 * SECOND_NS)
-    assert session_energy(power, session, 10.0) == pytest.approx(6_200)
+    assert session_energy(power, session, 10.0) == pytest.approx(2 * 100)

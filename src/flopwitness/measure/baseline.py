@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from flopwitness.foundation.units import NANOSECOND_PER_SECOND
 from flopwitness.foundation.verdict import Finding, Severity
-from flopwitness.measure.energy import usual_period_s
 from flopwitness.measure.paired import PairedReadings, pair_readings
+from flopwitness.measure.reading_blocks import step_blocks
+from flopwitness.measure.running_clock import usual_step_s
 from flopwitness.measure.samples import Series
 
 __all__ = [
@@ -128,7 +129,7 @@ def find_idle(
 
 
 def _usual_s(paired: PairedReadings) -> float:
-    period_s = usual_period_s(np.concatenate([[0.0], np.cumsum(paired.step_s)]))
+    period_s = usual_step_s(lambda: step_blocks(paired.utc_ns))
     return 0.0 if np.isnan(period_s) else period_s
 
 

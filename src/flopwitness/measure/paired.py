@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from flopwitness.foundation.units import NANOSECOND_PER_SECOND
 from flopwitness.measure.energy import usual_period_s
+from flopwitness.measure.reading_blocks import step_blocks
+from flopwitness.measure.running_clock import usual_step_s
 from flopwitness.measure.samples import Channel, Series
 
 __all__ = [
@@ -79,11 +81,14 @@ def pair_readings(
     skips_missing = np.diff(np.flatnonzero(known)) > 1
     step_s = np.diff(utc_ns[known]) / NANOSECOND_PER_SECOND
     most_s = _usual_gap_s(utc_ns) if longest_gap_s is None else longest_gap_s
-    utilisation_pct = np.full(utc_ns[known].size, np.nan)
+    utilisation_pct = np.full(step_s.size + 1 if known.any() else 0, np.nan)
     if utilisation is not None:
-        held_s = _usual_gap_s(utilisation.utc_ns) if longest_gap_s is None else longest_gap_s
         share_pct = np.where(utilisation.value >= 0, utilisation.value, np.nan)
-        utilisation_pct = hold_values(utilisation.utc_ns, share_pct, utc_ns[known], longest_s=held_s)
+        if np.array_equal(utc_ns, utilisation.utc_ns):
+            utilisation_pct = np.where(np.isfinite(share_pct), share_pct, np.nan)[known]
+        else:
+            held_s = _usual_gap_s(utilisation.utc_ns) if longest_gap_s is None else longest_gap_s
+            utilisation_pct = hold_values(utilisation.utc_ns, share_pct, utc_ns[known], longest_s=held_s)
     return PairedReadings(
         utc_ns=utc_ns[known],
         power_w=power_w[known],
@@ -122,8 +127,10 @@ def is_later(utc_ns: NDArray[np.int64], after_ns: int | None = None) -> NDArray[
     if utc_ns.size == 0:
         return np.zeros(0, dtype=np.bool_)
     later = np.full(utc_ns.size, fill_value=True)
-    latest_ns = np.maximum.accumulate(utc_ns)
-    later[1:] = utc_ns[1:] > latest_ns[:-1]
+    np.greater(utc_ns[1:], utc_ns[:-1], out=later[1:])
+    if not later.all():
+        latest_ns = np.maximum.accumulate(utc_ns)
+        later[1:] = utc_ns[1:] > latest_ns[:-1]
     return later if after_ns is None else later & (utc_ns > after_ns)
 
 
@@ -159,13 +166,17 @@ def longest_step_s(time_s: NDArray[np.float64]) -> float:
     Args:
         time_s: Times [s], shape (n,), not decreasing.
     """
-    period_s = usual_period_s(time_s)
-    if np.isnan(period_s):
-        return _SHORTEST_GAP_S
-    return min(max(_SHORTEST_GAP_S, _GAP_PERIODS * period_s), _LONGEST_STEP_S)
+    return _gap_s(usual_period_s(time_s))
 
 
 def _usual_gap_s(utc_ns: NDArray[np.int64]) -> float:
     """The same for times in any order [ns]."""
-    sorted_ns = np.sort(utc_ns)
-    return longest_step_s((sorted_ns - sorted_ns[:1]) / NANOSECOND_PER_SECOND)
+    in_order = bool((utc_ns[1:] >= utc_ns[:-1]).all())
+    sorted_ns = utc_ns if in_order else np.sort(utc_ns)
+    return _gap_s(usual_step_s(lambda: step_blocks(sorted_ns)))
+
+
+def _gap_s(period_s: float) -> float:
+    if np.isnan(period_s):
+        return _SHORTEST_GAP_S
+    return min(max(_SHORTEST_GAP_S, _GAP_PERIODS * period_s), _LONGEST_STEP_S)

@@ -164,6 +164,9 @@ def _pieces(power: Series, utilisation: Series | None) -> Iterator[tuple[Series,
 def _within(series: Series, piece: Series) -> Series:
     """The readings of the piece's time."""
     begin_ns, end_ns = int(piece.utc_ns.min()), int(piece.utc_ns.max())
+    if (series.utc_ns[1:] >= series.utc_ns[:-1]).all():
+        start, stop = np.searchsorted(series.utc_ns, [begin_ns, end_ns + 1])
+        return _cut(series, slice(start, stop))
     return _cut(series, (series.utc_ns >= begin_ns) & (series.utc_ns <= end_ns))
 
 

@@ -133,3 +133,17 @@ def test_the_scope_of_time_is_the_power_series(make_series: MakeSeries) -> None:
     power = make_series([1, 2, 3])
     late = replace(power, utc_ns=power.utc_ns + 3_600 * 10**9, channel=Channel.UTILISATION_PCT)
     assert np.isnan(pair_readings(power, late).utilisation_pct).all()
+
+
+@pytest.mark.parametrize("late_s", [0.0, 1e-9])
+def test_times_of_their_own_change_nothing(make_series: MakeSeries, late_s: float) -> None:
+    """Utilisation read with the power, or a moment before it: the same is current."""
+    power_w = [10, 20, math.nan, 40, 50, 60]
+    shares = [90, -1, 80, math.nan, math.inf, 0]
+    power = make_series(power_w, time_s=[0, 1, 2, 3, 4, 60])
+    power = replace(power, utc_ns=power.utc_ns + round(late_s * 1e9))
+    utilisation = make_series(shares, time_s=[0, 1, 2, 3, 4, 60], channel=Channel.UTILISATION_PCT)
+    paired = pair_readings(power, utilisation)
+    assert paired.power_w.tolist() == [10, 20, 40, 50, 60]
+    np.testing.assert_array_equal(paired.utilisation_pct, [90, np.nan, np.nan, np.nan, 0])
+    assert paired.is_gap.tolist() == [False, True, False, True]

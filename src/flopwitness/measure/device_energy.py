@@ -59,6 +59,8 @@ def measure_device(
 
 def _joined(counted: Energy, integral: Energy) -> Energy:
     """The counter's energy with the course of the readings, where the counter covers as much as they do."""
+    if integral.covered_s <= 0:
+        return counted
     if counted.covered_s < integral.covered_s or counted.shown_j <= 0 or integral.shown_j <= 0:
         return integral
     working_w = max(integral.square_w2s / integral.shown_j, counted.square_w2s / counted.shown_j)

@@ -1,22 +1,19 @@
 """Which of the recorded figures is a run's power: one scope, one figure a device, nothing twice.
 
 A GPU, the module around it, the rails inside it and the node that holds it are often recorded together. They
-cover the same joules, so one scope is chosen. Within it a device has one figure: instant readings before
-averaged ones, readings before a counter of energy, the whole before its parts.
+cover the same joules, so one scope is chosen. Within it a device has one figure: the whole before its parts,
+readings before a counter of energy, and of several recordings as `recordings` says.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
-from flopwitness.foundation.units import format_energy
 from flopwitness.foundation.verdict import Finding, Severity
-from flopwitness.measure.counters import integrate_counter
-from flopwitness.measure.energy import integrate_power
+from flopwitness.measure.recordings import settle_recordings
 from flopwitness.measure.samples import Channel, Scope, Series, Trace
 from flopwitness.measure.value_figures import holds_positive
 from flopwitness.measure.wording import plural
@@ -24,7 +21,6 @@ from flopwitness.measure.wording import plural
 __all__ = ["PowerChoice", "choose_power", "power_series"]
 
 _POWER_CHANNELS: Final = (Channel.POWER_W, Channel.POWER_AVERAGE_W)
-_PREFERENCE: Final = (Channel.POWER_W, Channel.POWER_AVERAGE_W, Channel.ENERGY_COUNTER_J)
 _SCOPE_PREFERENCE: Final = (
     Scope.GPU,
     Scope.MODULE,
@@ -35,7 +31,6 @@ _SCOPE_PREFERENCE: Final = (
     Scope.RAIL,
     Scope.UNKNOWN,
 )
-_MOST_DIFFERENCE: Final = 0.1
 _GPU_RAILS: Final = ("gpu", "cv", "soc")  # a part's name that holds the first of these is the accelerator's
 
 
@@ -79,11 +74,11 @@ def choose_power(trace: Trace, findings: list[Finding]) -> PowerChoice:
     counters: dict[str, Series] = {}
     for device, items in by_device.items():
         chosen = _choose_part(items, findings)
-        best = min((item.channel for item in chosen), key=_PREFERENCE.index)
-        series += _choose_recording([item for item in chosen if item.channel is best], findings)
+        watts = [item for item in chosen if item.channel in _POWER_CHANNELS]
         counting = [item for item in chosen if item.channel is Channel.ENERGY_COUNTER_J]
-        if counting and best is not Channel.ENERGY_COUNTER_J:
-            counters[device] = max(counting, key=len)
+        series += settle_recordings(watts, findings) if watts else [_longest(counting)]
+        if watts and counting:
+            counters[device] = _longest(counting)
     return PowerChoice(scope=present[0], series=tuple(series), counters=counters)
 
 
@@ -119,44 +114,9 @@ def _best_part(parts: Sequence[str]) -> str:
     return parts[0]
 
 
-def _choose_recording(items: list[Series], findings: list[Finding]) -> list[Series]:
-    """The recordings of one device; of those that overlap in time, the one that shows the most energy.
-
-    Two tools that log one GPU at one time show the same joules. Where they disagree nobody can tell which is
-    right, and the higher one counts.
-    """
-    if not _overlap(items):
-        return items
-    energies_j = [_energy_j(item) for item in items]
-    most_j, least_j = max(energies_j), min(energies_j)
-    differs = most_j - least_j > _MOST_DIFFERENCE * most_j
-    findings.append(
-        Finding(
-            code="device-recorded-twice",
-            severity=Severity.WARNING if differs else Severity.NOTE,
-            message=(
-                f"{items[0].device}: {plural(len(items), 'recording')} of one device at one time, "
-                f"{format_energy(least_j)} to {format_energy(most_j)}; the highest counts, none is added"
-            ),
-            where=items[0].device,
-            expected="recordings that agree" if differs else "",
-            found=f"{format_energy(least_j)} and {format_energy(most_j)}" if differs else "",
-            count=len(items),
-        )
-    )
-    return [items[energies_j.index(most_j)]]
-
-
-def _overlap(items: Sequence[Series]) -> bool:
-    """Whether any two recordings share time, or an instant."""
-    ends = sorted((int(item.utc_ns.min()), int(item.utc_ns.max())) for item in items)
-    return any(later[0] <= earlier[1] for earlier, later in pairwise(ends))
-
-
-def _energy_j(series: Series) -> float:
-    if series.channel is Channel.ENERGY_COUNTER_J:
-        return integrate_counter(series).shown_j
-    return integrate_power(series).shown_j
+def _longest(counters: Sequence[Series]) -> Series:
+    """The counter that was read over the longest time."""
+    return max(counters, key=lambda item: int(item.utc_ns.max()) - int(item.utc_ns.min()))
 
 
 def _holds_energy(series: Series) -> bool:

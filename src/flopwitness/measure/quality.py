@@ -193,7 +193,7 @@ def _two_digits(value: float, *, up: bool) -> float:
 
 
 def _time_of_day(gap: Gap) -> str:
-    if gap.start_utc_ns < _FIRST_DATED_NS:
+    if 0 <= gap.start_utc_ns < _FIRST_DATED_NS:
         return f"{format_duration(gap.start_utc_ns / NANOSECOND_PER_SECOND)} after the start"
     try:
         return f"{format_utc(gap.start_utc_ns)[11:19]} UTC"

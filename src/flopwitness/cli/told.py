@@ -9,7 +9,7 @@ import click
 
 from flopwitness.accounting.thresholds import SENSOR_TOLERANCE_PPM
 from flopwitness.cli.settings import Setting, repeat_with_settings
-from flopwitness.foundation.verdict import Finding, Severity, rank_findings
+from flopwitness.foundation.verdict import Finding, Severity, fold_findings
 from flopwitness.measure.bounds import SAFETY_DEFAULT
 from flopwitness.measure.samples import Channel, Scope, Trace
 from flopwitness.present.safe_text import name_count
@@ -26,7 +26,7 @@ def name_command(
     """The findings, worst first, each with the command that shows it again."""
     line = (context.find_root().obj or {}).get("command", "")
     command = repeat_with_settings(line, settings)
-    return tuple(replace(finding, reproduce=command) for finding in rank_findings(findings))
+    return tuple(replace(finding, reproduce=command) for finding in fold_findings(findings))
 
 
 def tell_weak_settings(*, safety: Fraction, tolerance_ppm: int) -> list[Finding]:

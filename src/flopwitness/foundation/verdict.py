@@ -5,11 +5,11 @@ skipped by an `if`.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 from typing import NoReturn
 
-__all__ = ["Finding", "Position", "Severity", "Verdict", "combine_verdicts", "rank_findings"]
+__all__ = ["Finding", "Position", "Severity", "Verdict", "combine_verdicts", "fold_findings", "rank_findings"]
 
 
 class Verdict(Enum):
@@ -29,6 +29,7 @@ class Verdict(Enum):
         return _EXIT_STATUS[self]
 
 
+_MOST_ALIKE = 3
 _EXIT_STATUS = {Verdict.CONSISTENT: 0, Verdict.INCONSISTENT: 1, Verdict.INCONCLUSIVE: 3}
 
 
@@ -93,3 +94,21 @@ def rank_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The findings, worst first, otherwise in the order given."""
     order = list(Severity)
     return tuple(sorted(findings, key=lambda finding: order.index(finding.severity)))
+
+
+def fold_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings, worst first; of more than three of one code and severity the first, and how many more.
+
+    What is found on each of a thousand devices is one thing to know.
+    """
+    groups: dict[tuple[str, Severity], list[Finding]] = {}
+    for finding in rank_findings(findings):
+        groups.setdefault((finding.code, finding.severity), []).append(finding)
+    return tuple(finding for group in groups.values() for finding in _folded(group))
+
+
+def _folded(group: list[Finding]) -> list[Finding]:
+    if len(group) <= _MOST_ALIKE:
+        return group
+    first, count = group[0], sum(finding.count for finding in group)
+    return [replace(first, message=f"{first.message}; and {len(group) - 1:,} more like it", count=count)]

@@ -8,7 +8,7 @@ import math
 from typing import Final
 
 from flopwitness.foundation.units import format_duration, scale_count
-from flopwitness.foundation.verdict import Finding, Severity, rank_findings
+from flopwitness.foundation.verdict import Finding, Severity, fold_findings
 from flopwitness.measure import quality
 from flopwitness.measure.answer import Estimate, Measurement, RunEnergy
 from flopwitness.measure.averaging import assess_averaging
@@ -71,7 +71,7 @@ def measure_trace(trace: Trace, question: Question, *, table: ReferenceTable) ->
         energy=energy if energy is not None and is_measured(energy) else None,
         estimate=estimate,
         upper=upper,
-        findings=rank_findings(findings),
+        findings=fold_findings(findings),
     )
 
 

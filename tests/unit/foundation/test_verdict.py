@@ -6,6 +6,7 @@ from flopwitness.foundation.verdict import (
     Severity,
     Verdict,
     combine_verdicts,
+    fold_findings,
     rank_findings,
 )
 
@@ -62,3 +63,15 @@ def test_findings_are_ranked_worst_first_and_keep_their_order() -> None:
     ]
     assert [each.code for each in rank_findings(given)] == ["c", "b", "d", "a"]
     assert rank_findings([]) == ()
+
+
+def test_many_findings_alike_are_one_with_their_number() -> None:
+    alike = [
+        Finding(code="gap", severity=Severity.WARNING, message=f"device {number}", count=2)
+        for number in range(5)
+    ]
+    other = Finding(code="scope", severity=Severity.NOTE, message="x")
+    folded = fold_findings([other, *alike])
+    assert [(item.code, item.count) for item in folded] == [("gap", 10), ("scope", 1)]
+    assert folded[0].message == "device 0; and 4 more like it"
+    assert fold_findings(alike[:3]) == tuple(alike[:3])

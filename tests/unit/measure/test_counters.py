@@ -101,6 +101,15 @@ def test_a_reset_leaves_a_floor(count: MakeSeries) -> None:
     assert integrate_counter(count(RESET_J), floor_w=60.0).low_j == 6_060
 
 
+def test_a_reset_is_bridged_with_what_lies_on_either_side(count: MakeSeries) -> None:
+    energy = integrate_counter(count([1e6, 1e6 + 300, 40, 140, 240]), limit_w=700.0)
+    assert energy.bridged_j == 200
+    first = integrate_counter(count([1e6, 40, 140, 240]), limit_w=700.0)
+    assert first.bridged_j == 100
+    last = integrate_counter(count([1e6, 1e6 + 300, 1e6 + 600, 40]), limit_w=700.0)
+    assert last.bridged_j == 300
+
+
 def test_a_reset_that_shows_more_than_its_neighbours_shows_that(count: MakeSeries) -> None:
     series = count([1e6, 1e6 + 10, 1e6 + 20, 500, 510, 520])
     energy = integrate_counter(series, limit_w=700.0)
@@ -237,7 +246,8 @@ def test_a_recording_without_a_date_tells_seconds(count: MakeSeries) -> None:
     series = count(RESET_J)
     undated = replace(series, utc_ns=np.arange(len(series), dtype=np.int64) * 10**9, timing=Timing.RELATIVE)
     (finding,) = assess_counter(undated, find_counter_events(undated))
-    assert "reset between 10 s and 11 s" in finding.message
+    assert "reset between 10 s and 11 s; " in finding.message
+    assert finding.count == 1
 
 
 @pytest.fixture

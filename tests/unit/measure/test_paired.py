@@ -71,6 +71,11 @@ def test_utilisation_that_is_none_is_unknown(make_series: MakeSeries, value: flo
     assert paired.utilisation_pct[1] == 40
 
 
+def test_no_utilisation_is_known_to_be_none(make_series: MakeSeries) -> None:
+    utilisation = make_series([0, 0], channel=Channel.UTILISATION_PCT)
+    assert pair_readings(make_series([1, 1]), utilisation).utilisation_pct.tolist() == [0, 0]
+
+
 @pytest.mark.parametrize("n", [0, 1])
 def test_too_few_readings_have_no_time(make_series: MakeSeries, n: int) -> None:
     paired = pair_readings(make_series([5.0] * n), make_series([1.0] * n, channel=Channel.UTILISATION_PCT))

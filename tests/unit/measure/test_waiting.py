@@ -42,6 +42,16 @@ def test_work_and_waiting_are_split(wait: Wait, make_series: MakeSeries) -> None
     assert stretch.start_utc_ns == int(make_series([0] * 661).utc_ns[-1])
 
 
+def test_at_the_limits_it_is_waiting(wait: Wait) -> None:
+    assert wait((60, 640, 99), (30, 118, 80), (60, 640, 99)).waiting_s == 30
+    at_limit = wait((60, 575, 99), (60, 175, 99), (1, 575, 99), working_net_w=500.0)
+    assert (at_limit.limit_net_w, at_limit.waiting_s) == (100, 0)
+
+
+def test_utilisation_at_the_limit_is_not_busy(wait: Wait) -> None:
+    assert wait((100, 640, 5)).compute_s == 0
+
+
 def test_work_throughout_is_no_waiting(wait: Wait) -> None:
     waiting = wait((60, 75, 0), (600, 640, 99), (60, 75, 0))
     assert waiting.stretches == ()
@@ -126,3 +136,4 @@ def test_the_finding_says_how_long(wait: Wait) -> None:
     assert finding.count == 2
     assert "15 min 40 s of full utilisation at near-idle power" in finding.message
     assert finding.found == "43 W above idle"
+    assert finding.expected.endswith("W or more above idle while utilisation is high")

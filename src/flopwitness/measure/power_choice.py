@@ -13,6 +13,8 @@ from typing import Final
 import numpy as np
 
 from flopwitness.foundation.verdict import Finding, Severity
+from flopwitness.measure.counters import integrate_counter
+from flopwitness.measure.energy import integrate_power
 from flopwitness.measure.recordings import settle_recordings
 from flopwitness.measure.samples import Channel, Scope, Series, Trace
 from flopwitness.measure.value_figures import holds_positive
@@ -31,6 +33,8 @@ _SCOPE_PREFERENCE: Final = (
     Scope.RAIL,
     Scope.UNKNOWN,
 )
+_MOST_OF: Final = 0.8  # of the longest recording
+_LEAST_SHARE: Final = 0.3  # of what a node draws, for its busy accelerators together
 _GPU_RAILS: Final = ("gpu", "cv", "soc")  # a part's name that holds the first of these is the accelerator's
 
 
@@ -55,20 +59,10 @@ def choose_power(trace: Trace, findings: list[Finding]) -> PowerChoice:
     present = [scope for scope in _SCOPE_PREFERENCE if any(item.scope is scope for item in held)]
     if not present:
         return PowerChoice(scope=Scope.UNKNOWN, series=(), counters={})
-    if len(present) > 1:
-        findings.append(
-            Finding(
-                code="scopes-overlap",
-                severity=Severity.NOTE,
-                message=(
-                    f"power was recorded as {' and as '.join(present)}; they cover the same devices and "
-                    f"are not added: {present[0]} is used"
-                ),
-            )
-        )
+    scope = present[0] if len(present) == 1 else _choose_scope(held, present, findings)
     by_device: dict[str, list[Series]] = defaultdict(list)
     for item in held:
-        if item.scope is present[0]:
+        if item.scope is scope:
             by_device[item.device].append(item)
     series: list[Series] = []
     counters: dict[str, Series] = {}
@@ -79,7 +73,58 @@ def choose_power(trace: Trace, findings: list[Finding]) -> PowerChoice:
         series += settle_recordings(watts, findings) if watts else [_longest(counting)]
         if watts and counting:
             counters[device] = _longest(counting)
-    return PowerChoice(scope=present[0], series=tuple(series), counters=counters)
+    return PowerChoice(scope=scope, series=tuple(series), counters=counters)
+
+
+def _choose_scope(held: Sequence[Series], present: Sequence[Scope], findings: list[Finding]) -> Scope:
+    """The narrowest scope that says as much as the others: as long a time, and no implausible share of them.
+
+    Accelerators draw most of what a busy node draws. Where their own log shows a small share of it, one of
+    the two is wrong, and the higher one counts.
+    """
+    lengths_ns = {scope: _longest_ns(held, scope) for scope in present}
+    lasting = [scope for scope in present if lengths_ns[scope] >= _MOST_OF * max(lengths_ns.values())]
+    powers_w = {scope: _mean_w(held, scope) for scope in lasting}
+    most_w = max(
+        power_w for scope, power_w in powers_w.items() if scope is not Scope.UNKNOWN or len(lasting) == 1
+    )
+    chosen = next(scope for scope in lasting if powers_w[scope] >= _LEAST_SHARE * most_w)
+    differs = chosen is not lasting[0]
+    why = (
+        f"{lasting[0]} shows {powers_w[lasting[0]]:,.0f} W, {chosen} {powers_w[chosen]:,.0f} W: one of them "
+        f"is wrong, and {chosen} is used"
+        if differs
+        else f"{chosen} is used"
+    )
+    findings.append(
+        Finding(
+            code="scopes-overlap",
+            severity=Severity.WARNING if differs else Severity.NOTE,
+            message=(
+                f"power was recorded as {' and as '.join(present)}; they cover the same devices and are not "
+                f"added: {why}"
+            ),
+        )
+    )
+    return chosen
+
+
+def _longest_ns(held: Sequence[Series], scope: Scope) -> int:
+    """The longest time that a recording of the scope takes [ns]."""
+    return max(int(item.utc_ns.max()) - int(item.utc_ns.min()) for item in held if item.scope is scope)
+
+
+def _mean_w(held: Sequence[Series], scope: Scope) -> float:
+    """The mean power of all devices of the scope together, each by its highest recording [W]."""
+    highest: dict[str, float] = {}
+    for item in held:
+        if item.scope is scope and (not item.part or scope is Scope.RAIL):
+            is_counter = item.channel is Channel.ENERGY_COUNTER_J
+            energy = integrate_counter(item) if is_counter else integrate_power(item)
+            known_s = energy.covered_s + energy.bridged_s
+            mean_w = energy.shown_j / known_s if known_s > 0 else 0.0
+            highest[item.device] = max(highest.get(item.device, 0.0), mean_w)
+    return sum(highest.values())
 
 
 def _choose_part(items: Sequence[Series], findings: list[Finding]) -> list[Series]:

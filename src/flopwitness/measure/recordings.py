@@ -34,13 +34,16 @@ def settle_recordings(items: Sequence[Series], findings: list[Finding]) -> list[
     """
     if len(items) == 1:
         return list(items)
+    line = _in_line(items)
     if not _overlap(items):
-        return _in_line(items)
+        return line
     energies_j = [integrate_power(item).shown_j for item in items]
     most_j, least_j = max(energies_j), min(energies_j)
     agreeing = [item for item, energy_j in zip(items, energies_j, strict=True) if energy_j >= _AGREE * most_j]
     if least_j < _AGREE * most_j or not _of_one_log(items):
         findings.append(_tell(items[0].device, len(items), least_j, most_j))
+    if len(line) == 1 and _AGREE * integrate_power(line[0]).shown_j > most_j:
+        return line  # they overlap a little, as where a new file repeats the last minute
     instant = [item for item in agreeing if item.channel is Channel.POWER_W]
     return [max(instant or agreeing, key=lambda item: integrate_power(item).shown_j)]
 
@@ -58,22 +61,33 @@ def _of_one_log(items: Sequence[Series]) -> bool:
 
 
 def _in_line(items: Sequence[Series]) -> list[Series]:
-    """Recordings that follow each other; as one where some are averaged and others not."""
-    if len({(item.channel, item.averaged_s, item.conversion) for item in items}) == 1:
-        return list(items)
-    if len({(item.conversion, item.timing) for item in items}) > 1:
+    """All readings of the device in one line, each recording from where the one before it ends.
+
+    Recordings whose times or factors are of unlike kinds stay apart.
+    """
+    if len({(item.conversion, item.timing, item.monotonic_ns is None) for item in items}) > 1:
         return list(items)
     ordered = sorted(items, key=lambda item: int(item.utc_ns.min()))
+    is_one_channel = len({item.channel for item in items}) == 1
+    kept = [ordered[0]]
+    for item in ordered[1:]:
+        kept.append(_from(item, max(int(earlier.utc_ns.max(initial=0)) for earlier in kept)))
     return [
         replace(
             ordered[0],
-            channel=Channel.POWER_AVERAGE_W,
+            channel=ordered[0].channel if is_one_channel else Channel.POWER_AVERAGE_W,
             averaged_s=max(item.averaged_s for item in ordered),
-            utc_ns=np.concatenate([item.utc_ns for item in ordered]),
-            value=np.concatenate([item.value for item in ordered]),
+            utc_ns=np.concatenate([item.utc_ns for item in kept]),
+            value=np.concatenate([item.value for item in kept]),
             monotonic_ns=None,
         )
     ]
+
+
+def _from(series: Series, after_ns: int) -> Series:
+    """The readings later than an instant."""
+    later = series.utc_ns > after_ns
+    return replace(series, utc_ns=series.utc_ns[later], value=series.value[later], monotonic_ns=None)
 
 
 def _tell(device: str, count: int, least_j: float, most_j: float) -> Finding:

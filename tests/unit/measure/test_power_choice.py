@@ -104,8 +104,32 @@ def test_two_recordings_of_one_gpu_at_one_time_count_once_and_the_higher(
     assert [(item.code, str(item.severity)) for item in findings] == [("device-recorded-twice", severity)]
 
 
-def test_recordings_of_one_gpu_that_follow_each_other_are_kept(make_series: MakeSeries) -> None:
+def test_recordings_of_one_gpu_that_follow_each_other_are_one(make_series: MakeSeries) -> None:
     findings: list[Finding] = []
     first, second = make_series([600] * 9), make_series([600] * 9, time_s=range(20, 29))
-    assert choose_power(Trace(series=(first, second)), findings).series == (first, second)
+    (line,) = choose_power(Trace(series=(first, second)), findings).series
+    assert len(line) == 18
     assert findings == []
+
+
+@pytest.mark.parametrize(
+    ("gpu_w", "gpu_s", "scope", "severity"),
+    [
+        (2_800, 60, Scope.GPU, "note"),
+        (800, 60, Scope.NODE_AC, "warning"),  # no busy node spends so little on its accelerators
+        (2_800, 20, Scope.NODE_AC, "note"),  # a log of the last seconds hides no hour
+    ],
+)
+def test_the_narrowest_scope_that_says_as_much_is_used(
+    make_series: MakeSeries, gpu_w: float, gpu_s: int, scope: Scope, severity: str
+) -> None:
+    findings: list[Finding] = []
+    gpus = make_series([gpu_w] * gpu_s)
+    node = make_series([4_000] * 60, device="node_0", scope=Scope.NODE_AC)
+    assert choose_power(Trace(series=(node, gpus)), findings).scope is scope
+    assert [(item.code, str(item.severity)) for item in findings] == [("scopes-overlap", severity)]
+
+
+def test_power_of_unknown_scope_overrules_nothing(make_series: MakeSeries) -> None:
+    rack = make_series([90_000] * 60, device="rack", scope=Scope.UNKNOWN)
+    assert choose_power(Trace(series=(rack, make_series([600] * 60))), []).scope is Scope.GPU

@@ -55,7 +55,21 @@ def test_what_follows_each_other_is_one_line(make_series: MakeSeries) -> None:
     assert line.value[0] == 600
 
 
-def test_recordings_of_one_kind_that_follow_each_other_stay(make_series: MakeSeries) -> None:
-    first, second = make_series([600] * 9), make_series([600] * 9, time_s=range(20, 29))
-    assert _settle(first, second) == ([first, second], [])
-    assert _settle(first) == ([first], [])
+def test_one_recording_stays_as_it_is(make_series: MakeSeries) -> None:
+    only = make_series([600] * 9)
+    assert _settle(only) == ([only], [])
+
+
+def test_a_new_file_that_repeats_the_last_minute_goes_on(make_series: MakeSeries) -> None:
+    first = make_series([600] * 300)
+    second = make_series([600] * 300, time_s=range(240, 540))
+    (line,), findings = _settle(second, first)
+    assert findings == [("device-recorded-twice", "note")]
+    assert len(line) == 540
+    assert bool((line.utc_ns[1:] > line.utc_ns[:-1]).all())
+
+
+def test_recordings_days_apart_are_one_device_with_a_gap(make_series: MakeSeries) -> None:
+    first, second = make_series([600] * 9), make_series([600] * 9, time_s=range(90_000, 90_009))
+    (line,), findings = _settle(first, second)
+    assert (len(line), findings) == (18, [])

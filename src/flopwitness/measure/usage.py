@@ -14,6 +14,7 @@ from flopwitness.foundation.units import NANOSECOND_PER_SECOND, format_duration
 from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.measure.baseline import assess_idle, find_idle, pool_baselines
 from flopwitness.measure.counters import integrate_counter
+from flopwitness.measure.dead_readings import leave_out_dead
 from flopwitness.measure.energy import integrate_power
 from flopwitness.measure.paired import longest_step_s
 from flopwitness.measure.power_choice import choose_power
@@ -27,7 +28,7 @@ from flopwitness.measure.wording import agree, plural
 __all__ = ["DeviceUse", "assess_use", "assess_waits"]
 
 _POWER: Final = (Channel.POWER_W, Channel.POWER_AVERAGE_W)
-_PIECE: Final = 1 << 21  # readings
+_PIECE: Final = 1 << 19  # readings: six days of one a second
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +72,7 @@ def assess_use(
         findings: Takes what is odd: no utilisation, no idle seen, full utilisation at near-idle power.
         idle_w: What each device draws idle [W], where the user says so; else what the recording shows.
     """
+    trace = leave_out_dead(trace, findings)
     utilisation = list(_utilisation(trace).values())
     if not utilisation:
         findings.append(
@@ -156,17 +158,17 @@ def _pieces(power: Series, utilisation: Series | None) -> Iterator[tuple[Series,
     if len(power) <= _PIECE:
         yield power, utilisation
         return
+    in_order = utilisation is not None and bool((utilisation.utc_ns[1:] >= utilisation.utc_ns[:-1]).all())
     for start in range(0, len(power), _PIECE):
         piece = _cut(power, slice(start, start + _PIECE))
-        yield piece, None if utilisation is None else _within(utilisation, piece)
+        yield piece, None if utilisation is None else _within(utilisation, piece, in_order=in_order)
 
 
-def _within(series: Series, piece: Series) -> Series:
+def _within(series: Series, piece: Series, *, in_order: bool) -> Series:
     """The readings of the piece's time."""
     begin_ns, end_ns = int(piece.utc_ns.min()), int(piece.utc_ns.max())
-    if (series.utc_ns[1:] >= series.utc_ns[:-1]).all():
-        start, stop = np.searchsorted(series.utc_ns, [begin_ns, end_ns + 1])
-        return _cut(series, slice(start, stop))
+    if in_order:
+        return _cut(series, slice(*np.searchsorted(series.utc_ns, [begin_ns, end_ns + 1])))
     return _cut(series, (series.utc_ns >= begin_ns) & (series.utc_ns <= end_ns))
 
 

@@ -79,7 +79,7 @@ def _explain_unread(logs: Sequence[Path], error: DecodeError, near_miss: DecodeE
             expected = f"{error.expected}, or a table of runs with columns such as chip and duration_s"
         elif head.startswith(_GZIP):  # a table is read where it lies, not in an archive
             continue
-        elif error.where == f"{path}:1" and guess_format(head, path.name) is None:
+        elif error.message == "no known log" and guess_format(head, path.name) is None:
             expected = f"one of {', '.join(known_formats(tables=True))}"
         else:
             continue

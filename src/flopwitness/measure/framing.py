@@ -91,7 +91,7 @@ def frame_run(trace: Trace, question: Question, findings: list[Finding]) -> Fram
     series = join_recordings(recordings, findings)
     window = choose_window(trace, recordings, findings)
     findings += assess_clock(trace)
-    readings = recorded_span(series, window)
+    readings = recorded_span((*series, *_companions(trace, series)), window)
     span = recorded_span(series, window, claimed_stretches(trace))
     is_lost = doubt_clocks(trace, recordings, findings)
     is_counted = any(item.timing is Timing.COUNTED for item in trace.series)
@@ -118,6 +118,12 @@ def frame_run(trace: Trace, question: Question, findings: list[Finding]) -> Fram
             findings=findings,
         ),
     )
+
+
+def _companions(trace: Trace, series: Sequence[Series]) -> list[Series]:
+    """What else was recorded of the same devices: power that stops while a device is watched is missing."""
+    devices = {item.device for item in series}
+    return [item for item in trace.series if item.device in devices and len(item)]
 
 
 def choose_window(trace: Trace, series: Sequence[Series], findings: list[Finding]) -> RunWindow | None:

@@ -16,6 +16,7 @@ from flopwitness.measure.bounds import UpperBound, bound_from_above
 from flopwitness.measure.capacity import device_limit_w, total_limit_w
 from flopwitness.measure.conversion import assess_conversion
 from flopwitness.measure.daylight import assess_daylight
+from flopwitness.measure.dead_readings import leave_out_dead
 from flopwitness.measure.estimators.prior import Observation, estimate_prior
 from flopwitness.measure.framing import Frame, frame_run, length_s
 from flopwitness.measure.marks import assess_marks
@@ -44,6 +45,7 @@ def measure_trace(trace: Trace, question: Question, *, table: ReferenceTable) ->
         table: The reference classes of the prior.
     """
     findings = [*quality.assess_reading(trace), *assess_daylight(trace)]
+    trace = leave_out_dead(trace, findings)
     frame = frame_run(trace, question, findings)
     energy = measure_energy(frame, findings)
     findings += assess_marks(trace, frame.window, energy.devices if energy is not None else ())

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from flopwitness.foundation.errors import DecodeError
 from flopwitness.foundation.verdict import Finding, Severity
-from flopwitness.measure.samples import Channel, Device, Scope, Series, Trace
+from flopwitness.measure.samples import Channel, Device, Scope, Series, Timing, Trace
 from flopwitness.measure.sources.recording import MOST_SERIES, Column, Recording
 from flopwitness.measure.sources.source import Source
 from flopwitness.measure.sources.table_columns import TablePlan
@@ -142,6 +142,8 @@ class TableRows:
             self._recording.tell(_tell_ignored(self._plan, self._source.where))
         trace = self._recording.trace()
         kept, findings = _check_series(trace.series, self._plan, self._source.where)
+        if form.is_weak:  # numbers whose unit nobody names tell an order and no length
+            kept = tuple(replace(item, timing=Timing.COUNTED) for item in kept)
         return replace(trace, series=kept, findings=(*trace.findings, *findings))
 
 
@@ -157,7 +159,10 @@ def _tell_assumed(form: TimeForm, where: str) -> Finding:
     return Finding(
         code="time-unit-assumed",
         severity=Severity.WARNING if form.is_weak else Severity.NOTE,
-        message=f"the column of times names no unit; its numbers are taken as {form.assumed}",
+        message=(
+            f"the column of times names no unit; its numbers are taken as {form.assumed}"
+            + ("; nothing bounds the run" if form.is_weak else "")
+        ),
         where=where,
         expected="a name such as time_s or epoch_ms",
     )

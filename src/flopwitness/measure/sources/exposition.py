@@ -62,6 +62,7 @@ class _Exposition:
         self._readings = MetricReadings(source, self._recording)
         self._known: dict[bytes, Samples | None] = {}  # by all that stands before the value
         self._typed: set[bytes] = set()
+        self._is_said_again = False
         self._is_stamped: bool | None = None
         self._sweep = 0
 
@@ -128,24 +129,29 @@ class _Exposition:
             self._recording.skip(number, expected=f"{expected}, as with the samples before", found=line)
             return
         if time_ns is None:
-            if samples.sweep == self._sweep:
+            is_read = bool(samples.times) and samples.times[-1] == self._sweep
+            if samples.sweep == self._sweep or (self._is_said_again and is_read):
                 self._begin_sweep()
+            self._is_said_again = False
             samples.sweep = time_ns = self._sweep
         samples.times.append(time_ns)
         samples.values.append(value)
 
     def _note_type(self, comment: bytes) -> None:
-        """Begin the next sweep where the type of a metric of ours is said once more."""
+        """Mark where the type of a metric of ours is said once more: the next scrape, or another host's.
+
+        It begins the next sweep only where the sample that follows is of a figure that was read already.
+        """
         found = _TYPE.fullmatch(comment)
         if found is None or find_metric(found[1].decode(), {}) is None:
             return
         if found[1] in self._typed:
-            self._begin_sweep()
+            self._is_said_again = True
+            self._typed.clear()
         self._typed.add(found[1])
 
     def _begin_sweep(self) -> None:
         self._sweep += 1
-        self._typed.clear()
 
 
 def _split_head(line: bytes) -> tuple[str, dict[str, str], int] | None:

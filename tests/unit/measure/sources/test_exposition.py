@@ -72,6 +72,15 @@ def test_a_type_that_is_said_again_begins_the_next_scrape() -> None:
     assert "labels-repeated" not in {finding.code for finding in trace.findings}
 
 
+def test_scrapes_of_several_hosts_in_turns_are_one_sweep() -> None:
+    kind = "# TYPE DCGM_FI_DEV_POWER_USAGE gauge"
+    other = POWER.replace("GPU-", "GPU-b")
+    trace = _decode(*[kind, f"{POWER} 1", kind, f"{other} 2"] * 3)
+    first, second = trace.series
+    assert len(first) == len(second) == 3
+    assert first.utc_ns.tolist() == second.utc_ns.tolist()
+
+
 def test_types_of_other_metrics_begin_nothing() -> None:
     trace = _decode("# TYPE go_a gauge", f"{POWER} 1", "# TYPE go_a gauge", f"{UTILISATION} 5")
     assert [series.utc_ns.tolist() for series in trace.series] == [[0], [0]]

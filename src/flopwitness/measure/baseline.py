@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from flopwitness.foundation.units import NANOSECOND_PER_SECOND
 from flopwitness.foundation.verdict import Finding, Severity
-from flopwitness.measure.paired import PairedReadings, pair_readings
+from flopwitness.measure.paired import PairedReadings, is_later, pair_readings
 from flopwitness.measure.reading_blocks import step_blocks
 from flopwitness.measure.running_clock import usual_step_s
 from flopwitness.measure.samples import Series
@@ -108,7 +108,12 @@ def find_idle(
     if utilisation is None:
         return None
     paired = pair_readings(power, utilisation)
-    settled = np.flatnonzero(_is_settled(paired, utilisation, idle_pct, settle_s))
+    beside = (
+        None
+        if np.array_equal(power.utc_ns, utilisation.utc_ns) and is_later(power.utc_ns).all()
+        else utilisation
+    )
+    settled = np.flatnonzero(_is_settled(paired, beside, idle_pct, settle_s))
     if settled.size == 0:
         return None
     block_s = max(plateau_s, _FEWEST_READINGS * _usual_s(paired))
@@ -134,15 +139,24 @@ def _usual_s(paired: PairedReadings) -> float:
 
 
 def _is_settled(
-    paired: PairedReadings, utilisation: Series, idle_pct: float, settle_s: float
+    paired: PairedReadings, utilisation: Series | None, idle_pct: float, settle_s: float
 ) -> NDArray[np.bool_]:
-    """Which readings come long enough after anything that may have been work, shape (n,)."""
+    """Which readings come long enough after anything that may have been work, shape (n,).
+
+    Args:
+        paired: The readings.
+        utilisation: What was read of utilisation at times of its own; None where all of it is paired.
+        idle_pct: As for `find_idle`.
+        settle_s: As for `find_idle`.
+    """
     is_idle = paired.utilisation_pct <= idle_pct
     after_gap = np.concatenate([[True], paired.is_gap])
     doubted_ns = np.where(after_gap | ~is_idle, paired.utc_ns, paired.utc_ns[:1])
     latest_ns = np.maximum.accumulate(doubted_ns)
-    is_low = (utilisation.value >= 0) & (utilisation.value <= idle_pct)
-    busy_ns = np.sort(utilisation.utc_ns[~is_low])
+    busy_ns = paired.utc_ns[:0]
+    if utilisation is not None:
+        is_low = (utilisation.value >= 0) & (utilisation.value <= idle_pct)
+        busy_ns = np.sort(utilisation.utc_ns[~is_low])
     if busy_ns.size:
         place = np.searchsorted(busy_ns, paired.utc_ns, side="right") - 1
         latest_ns = np.where(place >= 0, np.maximum(latest_ns, busy_ns[place]), latest_ns)

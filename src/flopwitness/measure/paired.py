@@ -75,27 +75,33 @@ def pair_readings(
             [s]; by default as `longest_step_s` says of either series.
     """
     check_power(power)
-    later = is_later(power.utc_ns)
-    utc_ns, power_w = power.utc_ns[later], usable_w(power)[later]
-    known = np.isfinite(power_w)
-    skips_missing = np.diff(np.flatnonzero(known)) > 1
-    step_s = np.diff(utc_ns[known]) / NANOSECOND_PER_SECOND
-    most_s = _usual_gap_s(utc_ns) if longest_gap_s is None else longest_gap_s
-    utilisation_pct = np.full(step_s.size + 1 if known.any() else 0, np.nan)
+    later = _where(is_later(power.utc_ns))
+    every_ns, every_w = power.utc_ns[later], usable_w(power)[later]
+    known = _where(np.isfinite(every_w))
+    utc_ns, power_w = every_ns[known], every_w[known]
+    step_s = np.diff(utc_ns) / NANOSECOND_PER_SECOND
+    most_s = _usual_gap_s(every_ns) if longest_gap_s is None else longest_gap_s
+    is_gap = step_s > most_s
+    if not isinstance(known, slice):
+        is_gap |= np.diff(known) > 1
+    utilisation_pct = np.full(utc_ns.size, np.nan)
     if utilisation is not None:
-        share_pct = np.where(utilisation.value >= 0, utilisation.value, np.nan)
-        if np.array_equal(utc_ns, utilisation.utc_ns):
-            utilisation_pct = np.where(np.isfinite(share_pct), share_pct, np.nan)[known]
+        share_pct = np.where(
+            (utilisation.value >= 0) & np.isfinite(utilisation.value), utilisation.value, np.nan
+        )
+        if np.array_equal(every_ns, utilisation.utc_ns):
+            utilisation_pct = share_pct[known]
         else:
             held_s = _usual_gap_s(utilisation.utc_ns) if longest_gap_s is None else longest_gap_s
-            utilisation_pct = hold_values(utilisation.utc_ns, share_pct, utc_ns[known], longest_s=held_s)
+            utilisation_pct = hold_values(utilisation.utc_ns, share_pct, utc_ns, longest_s=held_s)
     return PairedReadings(
-        utc_ns=utc_ns[known],
-        power_w=power_w[known],
-        utilisation_pct=utilisation_pct,
-        step_s=step_s,
-        is_gap=(step_s > most_s) | skips_missing,
+        utc_ns=utc_ns, power_w=power_w, utilisation_pct=utilisation_pct, step_s=step_s, is_gap=is_gap
     )
+
+
+def _where(chosen: NDArray[np.bool_]) -> slice | NDArray[np.intp]:
+    """The places that are chosen; all of them as a slice, which copies nothing."""
+    return slice(None) if chosen.all() else np.flatnonzero(chosen)
 
 
 def check_power(series: Series) -> None:

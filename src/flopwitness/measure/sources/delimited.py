@@ -17,6 +17,7 @@ from flopwitness.measure.sources.stamps import parse_stamps
 
 __all__ = ["Chunk", "Rows", "split_chunks", "split_rows"]
 
+_CHUNK_BYTES: Final = 512 << 10
 _SHOWN_BYTES: Final = 100
 _PAD: Final = 64  # no window reaches further beyond the text
 _MOST_DIGITS: Final = 15  # whole numbers of so many digits are exact in a double, and so is their quotient
@@ -26,7 +27,8 @@ _LEADING: Final = np.array([b"\xff" * n + b"\0" * (_WORD_BYTES - n) for n in ran
     np.uint64
 )
 _HALF: Final = np.uint64(32)
-_ZERO: Final = np.uint8(ord("0"))
+_HEAD_PAD, _TAIL_PAD = bytes(_PAD - 1) + b"\n", b"\n" + bytes(_PAD)
+_ZERO, _NINE = np.uint8(ord("0")), np.uint8(9)
 _POINT: Final = np.uint8((ord(".") - ord("0")) % 256)
 _FEW_GROUPS: Final = 32  # up to here, finding one after the other beats sorting them
 _COMMA, _NEWLINE, _SPACE = ord(","), ord("\n"), ord(" ")
@@ -51,18 +53,21 @@ class Chunk:
 
 
 def split_chunks(blocks: Iterable[bytes]) -> Iterator[Chunk]:
-    """The lines of a stream of blocks, one chunk a block at most, in bounded memory.
+    """The lines of a stream of blocks, in bounded memory, so few at a time that they stay in the cache.
 
     What a line has beyond `LONGEST_LINE_BYTES` is dropped.
     """
     kept = b""
     for block in blocks:
-        stop = block.rfind(b"\n")
-        if stop < 0:
-            kept = (kept + block)[: LONGEST_LINE_BYTES + 1]
-            continue
-        yield Chunk(_unify_ends(kept + block[:stop]))
-        kept = block[stop + 1 :][: LONGEST_LINE_BYTES + 1]
+        view = memoryview(block)
+        for start in range(0, len(block), _CHUNK_BYTES):
+            end = start + _CHUNK_BYTES
+            stop = block.rfind(b"\n", start, end)
+            if stop >= 0:
+                yield Chunk(_unify_ends(b"".join((kept, view[start:stop]))))
+                kept = bytes(view[stop + 1 : end])
+            else:
+                kept = b"".join((kept, view[start:end]))[: LONGEST_LINE_BYTES + 1]
     if kept:
         yield Chunk(kept, is_ended=False)
 
@@ -73,44 +78,45 @@ def _unify_ends(text: bytes) -> bytes:
 
 def split_rows(text: bytes, n_cells: int) -> "Rows | None":
     """The lines of a text as rows of `n_cells` cells each; None where a single one has another number."""
-    padded = np.frombuffer(b"".join((bytes(_PAD), text, b"\n", bytes(_PAD))), dtype=np.uint8)
-    body = padded[_PAD:-_PAD]
-    separators = np.flatnonzero((body == _COMMA) | (body == _NEWLINE))
-    if separators.size % n_cells:
+    padded = np.frombuffer(b"".join((_HEAD_PAD, text, _TAIL_PAD)), dtype=np.uint8)
+    edges = np.flatnonzero((padded == _COMMA) | (padded == _NEWLINE))
+    if (edges.size - 1) % n_cells:
         return None
-    is_end = (body[separators] == _NEWLINE).reshape(-1, n_cells)
-    if not is_end[:, -1].all() or is_end[:, :-1].any():
+    is_newline = (padded[edges[1:]] == _NEWLINE).reshape(-1, n_cells)
+    if not is_newline[:, -1].all() or is_newline[:, :-1].any():
         return None
-    return Rows(padded, np.ascontiguousarray((separators + _PAD).reshape(-1, n_cells).T))
+    return Rows(padded, edges, n_cells)
 
 
 class Rows:
     """Rows with the same number of cells; a cell is known by its row and its column, both from 0."""
 
-    def __init__(self, padded: NDArray[np.uint8], ends: NDArray[np.int64]) -> None:
+    def __init__(self, padded: NDArray[np.uint8], edges: NDArray[np.int64], n_cells: int) -> None:
         """Keep the text.
 
         Args:
             padded: The text between bytes that belong to no cell, shape (n_bytes,).
-            ends: Where each cell ends, shape (n_cells, n_rows).
+            edges: What parts the cells, from the byte in front of the first one to the last one's end, shape
+                (n_rows * n_cells + 1,).
+            n_cells: How many cells each row has.
         """
         self._text = padded
-        self._ends = ends
+        self._before = edges[:-1].reshape(-1, n_cells)
+        self._ends = edges[1:].reshape(-1, n_cells)
 
     def __len__(self) -> int:
         """How many rows."""
-        return int(self._ends.shape[1])
+        return len(self._ends)
 
     @property
     def n_cells(self) -> int:
         """How many cells each has."""
-        return int(self._ends.shape[0])
+        return int(self._ends.shape[1])
 
     def cell(self, row: int, column: int) -> bytes:
         """One cell as it stands, but for one space in front of it."""
-        before = self._ends[column - 1, row - (column == 0)] if row or column else _PAD - 1
-        start = before + 1
-        return self._text[start : self._ends[column, row]].tobytes().removeprefix(b" ")
+        start, stop = self._before[row, column] + 1, self._ends[row, column]
+        return self._text[start:stop].tobytes().removeprefix(b" ")
 
     def numbers(
         self, column: int, *, prefix: bytes = b"", suffix: bytes = b""
@@ -123,22 +129,24 @@ class Rows:
             suffix: What may stand behind it, such as a unit.
         """
         start, stop = self._bounds(column)
-        start = start + len(prefix) * self._holds(prefix, start)
-        stop = stop - len(suffix) * self._holds(suffix, stop - len(suffix))
+        if prefix:
+            start = start + len(prefix) * self._holds(prefix, start)
+        if suffix:
+            stop = stop - len(suffix) * self._holds(suffix, stop - len(suffix))
         width = stop - start
-        is_read = (width >= 1) & (width <= _MOST_DIGITS)
-        if not is_read.any():
-            return np.zeros(len(self)), is_read
-        widest = int(width[is_read].max())
+        is_read = (width >= 1) & (width <= _MOST_DIGITS) & (self._text[start] - _ZERO <= _NINE)
         sample = int(np.argmax(is_read))
+        if not is_read[sample]:
+            return np.zeros(len(self)), is_read
         _, point, decimals = self._text[start[sample] : stop[sample]].tobytes().partition(b".")
+        widest = int(width[is_read].max())
         digit = self._windows(stop - widest, widest) - _ZERO
         digit *= np.arange(widest, 0, -1)[:, np.newaxis] <= width
         if point:
             place = widest - len(decimals) - 1
             is_read &= (digit[place] == _POINT) & (width > len(decimals) + 1)
             digit = np.delete(digit, place, axis=0)
-        is_read &= digit.max(axis=0, initial=0) <= 9  # noqa: PLR2004 (a decimal digit)
+        is_read &= digit.max(axis=0, initial=0) <= _NINE
         weight = 10.0 ** np.arange(len(digit) - 1, -1, -1)
         return (weight @ digit) / 10.0 ** len(decimals), is_read
 
@@ -192,11 +200,8 @@ class Rows:
 
     def _bounds(self, column: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where the cells of a column begin, behind one space, and where they end."""
-        before = self._ends[column - 1]
-        if column == 0:
-            before = np.concatenate([[_PAD - 1], before[:-1]])
-        start = before + 1
-        return start + (self._text[start] == _SPACE), self._ends[column]
+        start = self._before[:, column] + 1
+        return start + (self._text[start] == _SPACE), self._ends[:, column].copy()
 
     def _holds(self, word: bytes, start: NDArray[np.int64]) -> NDArray[np.bool_]:
         """For each place whether the word stands there."""

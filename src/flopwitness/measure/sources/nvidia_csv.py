@@ -58,6 +58,7 @@ _ROW: Final = re.compile(rb"[0-9]{4}/[0-9]{2}/[0-9]{2} [0-9:]{8}\.[0-9]{3}, .*[0
 _HEAD_BYTES: Final = 64 << 10
 _HEAD_LINES: Final = 100
 _FEW_BYTES: Final = 4 << 10  # less than this is not worth another try in bulk
+_MOST_HELD: Final = 1 << 16
 _MOST_IDENTITIES: Final = 100_000
 _BLANK_LINES: Final = re.compile(rb"\n{2,}")
 
@@ -154,6 +155,8 @@ class _Log:
         self._counts: dict[str, int] = {}
         self._devices: dict[tuple[bytes, ...], str] = {}
         self._beginning = b""
+        self._held: dict[tuple[str, str], list[tuple[NDArray[np.int64], NDArray[np.float64]]]] = {}
+        self._n_held = 0
 
     def read(self, blocks: Iterable[bytes]) -> None:
         """Read all lines, in bulk where that can be done."""
@@ -167,6 +170,7 @@ class _Log:
             self._recording.check_size()
 
     def trace(self) -> Trace:
+        self._release()
         return self._gpus.trace(expected=_HEADER_EXPECTED, found=self._beginning)
 
     def _take_text(self, line: int, text: bytes) -> int:
@@ -226,7 +230,18 @@ class _Log:
             else:
                 times = time_ns[where]
             for (_, name, _), value in zip(layout.quantities, values, strict=True):
-                self._gpus.column(device, name).extend(times, value[where])
+                self._held.setdefault((device, name), []).append((times, value[where]))
+        self._n_held += len(rows)
+        if self._n_held >= _MOST_HELD:
+            self._release()
+
+    def _release(self) -> None:
+        """Hand on what was read in bulk; many rows at once, because each time costs as much as a hundred."""
+        for (device, name), pieces in self._held.items():
+            times, values = zip(*pieces, strict=True)
+            self._gpus.column(device, name).extend(np.concatenate(times), np.concatenate(values))
+        self._held.clear()
+        self._n_held = 0
 
     def _take_line(self, line: int, text: bytes, *, is_torn: bool = False) -> None:
         text = text.strip()
@@ -254,6 +269,7 @@ class _Log:
     def _add_row(
         self, line: int, cells: list[bytes], layout: _Layout, time: int | None, *, is_torn: bool
     ) -> None:
+        self._release()
         device = self._device(layout, [cells[column] for column in layout.identity.values()])
         if time is None:
             time = self._counts.get(device, 0)

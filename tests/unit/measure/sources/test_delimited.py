@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from flopwitness.measure.sources.delimited import Chunk, Rows, split_chunks, split_rows
 from flopwitness.measure.sources.lines import LONGEST_LINE_BYTES
@@ -18,6 +19,12 @@ def _rows(*lines: str) -> Rows:
 
 def _column(*cells: str) -> Rows:
     return _rows(*(f"a, {cell},z" for cell in cells))
+
+
+def _numbers(
+    rows: Rows, *, prefix: bytes = b"", suffix: bytes = b""
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    return rows.numbers(1, prefix=prefix, suffix=suffix)
 
 
 def _chunks(blocks: Sequence[bytes]) -> list[Chunk]:
@@ -62,21 +69,20 @@ def test_a_text_with_an_odd_row_is_left_to_others(text: str) -> None:
 
 
 def test_numbers_lose_their_unit_and_no_digit() -> None:
-    value, is_read = _column("33.09 W", "9.50 W", "700.00 W", "0.00 W", "123456789.25 W").numbers(
-        1, suffix=b" W"
-    )
+    rows = _column("33.09 W", "9.50 W", "700.00 W", "0.00 W", "123456789.25 W")
+    value, is_read = _numbers(rows, suffix=b" W")
     assert is_read.all()
     assert value.tolist() == [33.09, 9.5, 700.0, 0.0, 123456789.25]
 
 
 def test_numbers_with_and_without_a_unit_may_be_mixed() -> None:
-    value, is_read = _column("33.09 W", "33.10", "P1.25 W").numbers(1, prefix=b"P", suffix=b" W")
+    value, is_read = _numbers(_column("33.09 W", "33.10", "P1.25 W"), prefix=b"P", suffix=b" W")
     assert is_read.all()
     assert value.tolist() == [33.09, 33.1, 1.25]
 
 
 def test_whole_numbers_need_no_point() -> None:
-    value, is_read = _column("0", "7", "100", "000123", "999999999999999").numbers(1)
+    value, is_read = _numbers(_column("0", "7", "100", "000123", "999999999999999"))
     assert is_read.all()
     assert value.tolist() == [0, 7, 100, 123, 999999999999999]
 
@@ -110,13 +116,35 @@ def test_whole_numbers_need_no_point() -> None:
     ids=repr,
 )
 def test_what_is_not_of_the_columns_form_is_not_read_in_bulk(cell: str) -> None:
-    value, is_read = _column("33.09", cell.replace(",", ";"), "2.25").numbers(1)
+    value, is_read = _numbers(_column("33.09", cell.replace(",", ";"), "2.25"))
     assert is_read.tolist() == [True, False, True]
     assert value[[0, 2]].tolist() == [33.09, 2.25]
 
 
+def test_each_column_is_read_in_its_own_form() -> None:
+    rows = _rows("33.09 W,99 %,P0,[N/A]", "7.50 W,100 %,P8,[N/A]", "[N/A],7 %,P12,[N/A]")
+    value, is_read = rows.numbers(0, suffix=b" W")
+    assert (value[:2].tolist(), is_read.tolist()) == ([33.09, 7.5], [True, True, False])
+    assert rows.numbers(1, suffix=b" %")[0].tolist() == [99, 100, 7]
+    assert rows.numbers(2, prefix=b"P")[0].tolist() == [0, 8, 12]
+    assert not rows.numbers(3, prefix=b"P", suffix=b" MiB")[1].any()
+
+
+@pytest.mark.parametrize("first", ["[N/A]", "", "x.5", "-1.5", ".50"])
+def test_a_first_cell_without_a_number_hides_none(first: str) -> None:
+    value, is_read = _numbers(_column(first, "33.09", "7.50"))
+    assert is_read.tolist() == [False, True, True]
+    assert value[1:].tolist() == [33.09, 7.5]
+
+
+def test_a_number_may_end_with_its_point() -> None:
+    value, is_read = _numbers(_column("5.", "61.", "6"))
+    assert is_read.tolist() == [True, True, False]
+    assert value[:2].tolist() == [5, 61]
+
+
 def test_a_column_without_any_number_reads_none() -> None:
-    value, is_read = _column("", "").numbers(1)
+    value, is_read = _numbers(_column("", ""))
     assert value.size == 2
     assert not is_read.any()
 
@@ -186,6 +214,6 @@ def test_a_cell_longer_than_any_name_is_left_to_others() -> None:
 def test_numbers_are_those_of_python() -> None:
     rng = np.random.default_rng(20_250_514)
     cells = [f"{value:.2f}" for value in rng.uniform(0, 2_000, 5_000)]
-    value, is_read = _column(*cells).numbers(1)
+    value, is_read = _numbers(_column(*cells))
     assert is_read.all()
     assert value.tolist() == [float(cell) for cell in cells]

@@ -1,9 +1,10 @@
 """How fast nvidia-smi's CSV is read, beside polars and pandas doing the same conversions to the same file.
 
 The file is made here: rows of eight GPUs with units, a marker for a missing reading here and there. All three
-strip units, turn text into numbers and time stamps into nanoseconds; only ours also tells the GPUs apart,
-and counts what it cannot read. The best of several runs counts, of each in turn, so that a
-machine that is busy for a while slows all of them. A peer that is not installed is left out, and said so.
+strip units, turn text into numbers and time stamps into nanoseconds; only ours also tells the GPUs apart and
+counts what it cannot read. polars uses all processors, ours one. The best of several runs counts, of each in
+turn, so that a machine that is busy for a while slows all of them. A peer that is not installed is left out,
+and said so.
 
     python benchmarks/csv_reading.py --rows 2000000
 """
@@ -21,6 +22,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from flopwitness.measure.sources.formats import HEAD_BYTES
 from flopwitness.measure.sources.nvidia_csv import decode_nvidia_csv
 from flopwitness.measure.sources.source import Source
 
@@ -101,7 +103,9 @@ def _blocks(path: Path) -> Iterator[bytes]:
 
 
 def _read_ours(path: Path) -> int:
-    trace = decode_nvidia_csv(Source(blocks=_blocks(path), where=str(path), device="host"))
+    source = Source(blocks=_blocks(path), where=str(path), device="host")
+    source.peek(HEAD_BYTES)  # as for every file, to know its format
+    trace = decode_nvidia_csv(source)
     return sum(map(len, trace.series)) // len(_UNITS)
 
 

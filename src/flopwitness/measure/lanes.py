@@ -1,5 +1,7 @@
 """Recordings that follow each other, as logs do that a new file takes on each week: one device, not many."""
 
+from bisect import bisect_right, insort
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
@@ -15,6 +17,7 @@ from flopwitness.measure.wording import plural
 
 __all__ = ["join_recordings"]
 
+_MOST_TRIED: Final = 1_000  # lanes too short to be followed, before one that is not
 _LONGEST_PAUSE_NS: Final = 7 * 86_400 * NANOSECOND_PER_SECOND
 
 _Stretched: TypeAlias = tuple[Series, int, int]  # with its first and last instant [ns since 1970]
@@ -31,14 +34,7 @@ def join_recordings(series: Sequence[Series], findings: list[Finding]) -> tuple[
         series: Power series of one scope, each with a reading.
         findings: What was joined goes here.
     """
-    lanes: list[list[_Stretched]] = []
-    stretched = [(item, *_ends(recorded_stretch(item))) for item in series]
-    for item in sorted(stretched, key=lambda item: item[1]):
-        fitting = [lane for lane in lanes if _follows(lane, item)]
-        if fitting:
-            max(fitting, key=lambda lane: lane[-1][2]).append(item)
-        else:
-            lanes.append([item])
+    lanes = _lay_lanes([(item, *_ends(recorded_stretch(item))) for item in series])
     joined = tuple(item for lane in lanes for item in _join(lane))
     if len(joined) == len(series):
         return tuple(series)
@@ -64,15 +60,43 @@ def _ends(stretch: RunWindow) -> tuple[int, int]:
     return stretch.start_utc_ns, stretch.stop_utc_ns or stretch.start_utc_ns
 
 
-def _follows(lane: Sequence[_Stretched], item: _Stretched) -> bool:
-    """Whether the recording goes on where the lane ends."""
-    series, start_ns, stop_ns = item
-    first, lane_start_ns, _ = lane[0]
-    lane_stop_ns = lane[-1][2]
-    pause_ns = start_ns - lane_stop_ns
-    both_ns = lane_stop_ns - lane_start_ns + stop_ns - start_ns
-    is_near = both_ns > 0 and 0 <= pause_ns <= min(_LONGEST_PAUSE_NS, both_ns)
-    return _kind(series) == _kind(first) and is_near and not doubt_clock(first) and not doubt_clock(series)
+def _lay_lanes(stretched: Sequence[_Stretched]) -> list[list[_Stretched]]:
+    """The recordings in lanes, each going on with the lane that ended last of those that it can follow."""
+    lanes: list[list[_Stretched]] = []
+    ended: dict[tuple[object, ...], list[tuple[int, int]]] = defaultdict(
+        list
+    )  # (stop, lane), by kind, sorted
+    for item in sorted(stretched, key=lambda item: item[1]):
+        if doubt_clock(item[0]):
+            lanes.append([item])
+            continue
+        ends = ended[_kind(item[0])]
+        place = _find_lane(ends, lanes, item)
+        if place is None:
+            lanes.append([item])
+            insort(ends, (item[2], len(lanes) - 1))
+        else:
+            _, number = ends.pop(place)
+            lanes[number].append(item)
+            insort(ends, (item[2], number))
+    return lanes
+
+
+def _find_lane(
+    ends: Sequence[tuple[int, int]], lanes: Sequence[Sequence[_Stretched]], item: _Stretched
+) -> int | None:
+    """The place of the lane that ends last before the recording and that it can follow; None where none."""
+    _, start_ns, stop_ns = item
+    last = bisect_right(ends, (start_ns, len(lanes)))
+    for place in range(last - 1, max(-1, last - 1 - _MOST_TRIED), -1):
+        lane_stop_ns, number = ends[place]
+        pause_ns = start_ns - lane_stop_ns
+        if pause_ns > _LONGEST_PAUSE_NS:
+            return None
+        both_ns = lane_stop_ns - lanes[number][0][1] + stop_ns - start_ns
+        if both_ns > 0 and pause_ns <= both_ns:
+            return place
+    return None
 
 
 def _kind(series: Series) -> tuple[object, ...]:

@@ -15,6 +15,7 @@ from flopwitness.measure.averaging import assess_averaging
 from flopwitness.measure.bounds import UpperBound, bound_from_above
 from flopwitness.measure.capacity import device_limit_w, total_limit_w
 from flopwitness.measure.conversion import assess_conversion
+from flopwitness.measure.copies import assess_copies
 from flopwitness.measure.daylight import assess_daylight
 from flopwitness.measure.dead_readings import leave_out_dead
 from flopwitness.measure.estimators.prior import Observation, estimate_prior
@@ -51,7 +52,7 @@ def measure_trace(trace: Trace, question: Question, *, table: ReferenceTable) ->
     findings += assess_marks(trace, frame.window, energy.devices if energy is not None else ())
     if energy is not None:
         findings += _assess_energy(frame, energy)
-    copies = quality.assess_copies(frame.recordings)
+    copies = assess_copies(frame.recordings)
     power, told = _judge_power(frame, energy)
     findings += copies + told
     upper = estimate = None

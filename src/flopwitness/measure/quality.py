@@ -20,12 +20,11 @@ from flopwitness.foundation.units import (
 from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.measure.energy import Energy, Gap
 from flopwitness.measure.samples import Channel, Declaration, RunWindow, Scope, Series, Trace
-from flopwitness.measure.value_figures import agree_widely, count_usable, has_many_values, longest_still
+from flopwitness.measure.value_figures import count_usable, longest_still
 from flopwitness.measure.wording import agree, plural
 
 __all__ = [
     "assess_absent",
-    "assess_copies",
     "assess_declaration",
     "assess_devices",
     "assess_gaps",
@@ -42,8 +41,6 @@ _SHORTEST_REPORTED_GAP_S: Final = 3.0
 _SMALL_J: Final = 36_000.0
 _FIRST_DATED_NS: Final = 10**17  # 1973: what is earlier counts from the start of a recording without a date
 _STUCK_READINGS: Final = 60
-_TELLING_VALUES: Final = 8
-_COMMON_SHARE: Final = 0.9  # of the readings: two devices never agree so far
 
 _SCOPE_WORDS: Final = {
     Scope.GPU: "accelerator board power: hosts and network are not in the figure",
@@ -350,52 +347,6 @@ def assess_absent(energies: Sequence[Energy]) -> list[Finding]:
             count=len(absent),
         )
     ]
-
-
-def assess_copies(series: Sequence[Series]) -> list[Finding]:
-    """Devices whose readings are the same, or all but: at most one of them was recorded.
-
-    Where the values vary enough to tell two devices apart, times do not count, and neither do a few changed
-    readings: a copy may be shifted or touched up.
-    """
-    copies: list[tuple[str, str]] = []
-    originals: list[Series] = []
-    for item in series:
-        twin = next((each for each in originals if _is_copy(each, item)), None)
-        if twin is None:
-            originals.append(item)
-        else:
-            copies.append((twin.device, item.device))
-    if not copies:
-        return []
-    original, copy = copies[0]
-    return [
-        Finding(
-            code="recording-copied",
-            severity=Severity.WARNING,
-            message=(
-                f"{len(copies)} of {len(series)} power recordings are copies of another, {copy} of "
-                f"{original} for example: {plural(len(originals), 'device')} "
-                f"{agree(len(originals), 'was', 'were')} recorded. The energy counts copies as "
-                "they stand, and bounds nothing"
-            ),
-            where=copy,
-            expected="a recording of its own for each device",
-            found=f"{len(originals)} that differ",
-            count=len(copies),
-        )
-    ]
-
-
-def _is_copy(first: Series, second: Series) -> bool:
-    n_common = min(len(first), len(second))
-    if n_common < 2 or n_common < _COMMON_SHARE * max(len(first), len(second)):  # noqa: PLR2004 (one is chance)
-        return False
-    ours, theirs = first.value[:n_common], second.value[:n_common]
-    if has_many_values(first.value, _TELLING_VALUES):
-        return agree_widely(ours, theirs, _COMMON_SHARE)
-    is_same_time = np.array_equal(first.utc_ns, second.utc_ns)
-    return is_same_time and np.array_equal(first.value, second.value, equal_nan=True)
 
 
 def _without_copies(series: Sequence[Series]) -> list[Series]:

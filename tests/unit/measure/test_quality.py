@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from flopwitness.foundation.verdict import Finding, Severity
+from flopwitness.measure.copies import assess_copies
 from flopwitness.measure.energy import integrate_power
 from flopwitness.measure.marks import assess_marks
 from flopwitness.measure.quality import (
-    assess_copies,
     assess_declaration,
     assess_devices,
     assess_gaps,

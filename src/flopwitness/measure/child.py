@@ -21,7 +21,7 @@ __all__ = ["bound_memory", "map_from_child", "refuse_and_end", "spool", "unpack_
 
 _LIMIT_S: Final = 300
 _MEMORY_BYTES: Final = 8 * 1024**3
-_FILE_BYTES: Final = 16 * 1024**3
+_FILE_BYTES: Final = 8 * 1024**3
 _THREADS: Final = "2"
 _REFUSED: Final = 3
 _LONGEST_REASON: Final = 160
@@ -66,7 +66,7 @@ def map_from_child(unpack: Callable[[], None], file: IO[bytes], *, where: str, e
         Starts one child process and waits for its end.
     """
     try:
-        with tempfile.TemporaryFile() as answer:
+        with _unnamed_file() as answer:
             _run(unpack, where, expected, stdin=file, stdout=answer)
             return mmap.mmap(answer.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError) as error:  # no file can be made, or nothing was written
@@ -86,7 +86,7 @@ def spool(blocks: Iterable[bytes], *, limit_bytes: int, where: str) -> IO[bytes]
     """
     with contextlib.ExitStack() as stack:
         try:
-            file = stack.enter_context(tempfile.TemporaryFile())
+            file = stack.enter_context(_unnamed_file())
             size_bytes = 0
             for block in blocks:
                 size_bytes += len(block)
@@ -100,6 +100,13 @@ def spool(blocks: Iterable[bytes], *, limit_bytes: int, where: str) -> IO[bytes]
             raise _refusal(str(error), where, "room to unpack it") from None
         stack.pop_all()
     return file
+
+
+def _unnamed_file() -> IO[bytes]:
+    """A file without a name, in memory where the system has such: no disk to fill, and none to wait for."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("flopwitness"), "w+b")
+    return tempfile.TemporaryFile()
 
 
 def _run(
@@ -133,7 +140,7 @@ def bound_memory() -> None:
     """Bound the memory of this process, and the files that it writes; for the child alone.
 
     Side effects:
-        Lowers this process's limits: 8 GiB of address space, 16 GiB a file, no core dump.
+        Lowers this process's limits: 8 GiB of address space, 8 GiB a file, no core dump.
     """
     for what, most in (
         (resource.RLIMIT_AS, _MEMORY_BYTES),

@@ -89,6 +89,7 @@ def test_refusal_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(said) < 200
 
 
+@pytest.mark.usefixtures("_where")
 def test_an_answer_in_a_file_is_mapped(unpackers: ModuleType) -> None:
     with spool([b"abc", b"", b"def"], limit_bytes=6, where="x") as file:
         answer = map_from_child(unpackers.turn_round, file, where="x", expected="letters")
@@ -123,6 +124,14 @@ def test_a_child_whose_answer_comes_too_late_is_a_refusal(monkeypatch: pytest.Mo
         map_from_child(unpack_parquet, file, where="x", expected="letters")
 
 
+@pytest.fixture(params=["in memory", "on a disk"])
+def _where(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both kinds of files without a name."""
+    if request.param == "on a disk":
+        monkeypatch.delattr(os, "memfd_create", raising=False)
+
+
+@pytest.mark.usefixtures("_where")
 def test_what_is_kept_is_all_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with spool((bytes([number]) * 1_000 for number in range(9)), limit_bytes=9_000, where="x") as file:
@@ -148,6 +157,7 @@ def test_an_error_on_the_way_is_passed_on() -> None:
 
 
 def test_no_room_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "memfd_create", raising=False)
     monkeypatch.setattr("tempfile.tempdir", "/nowhere/at/all")
     with pytest.raises(DecodeError, match="cannot be unpacked"):
         spool([b"1"], limit_bytes=9, where="x")

@@ -59,7 +59,6 @@ _HEAD_BYTES: Final = 64 << 10
 _HEAD_LINES: Final = 100
 _FEW_BYTES: Final = 4 << 10  # less than this is not worth another try in bulk
 _MOST_HELD: Final = 1 << 16
-_MOST_IDENTITIES: Final = 100_000
 _BLANK_LINES: Final = re.compile(rb"\n{2,}")
 
 
@@ -153,7 +152,6 @@ class _Log:
         self._layout: _Layout | None = None
         self._is_dated: bool | None = None
         self._counts: dict[str, int] = {}
-        self._devices: dict[tuple[bytes, ...], str] = {}
         self._beginning = b""
         self._held: dict[tuple[str, str], list[tuple[NDArray[np.int64], NDArray[np.float64]]]] = {}
         self._n_held = 0
@@ -307,14 +305,7 @@ class _Log:
             self._start(line, layout)
 
     def _device(self, layout: _Layout, cells: list[bytes]) -> str:
-        key = (layout.text, *cells)
-        device = self._devices.get(key)
-        if device is None:
-            if len(self._devices) >= _MOST_IDENTITIES:
-                self._devices.clear()
-            identity = GpuIdentity(**dict(zip(layout.identity, cells, strict=True)))
-            device = self._devices[key] = self._gpus.device(identity)
-        return device
+        return self._gpus.device(GpuIdentity(**dict(zip(layout.identity, cells, strict=True))))
 
 
 def _without_repeats(text: bytes, header: bytes) -> bytes:

@@ -31,6 +31,7 @@ from flopwitness.measure.sources.values import Unreadable, is_missing
 __all__ = ["GpuIdentity", "GpuRecording", "GpuSnapshots"]
 
 _SNAPSHOT_EXPECTED: Final = "a snapshot of a GPU with its time, such as `nvidia-smi -q` prints"
+_MOST_IDENTITIES: Final = 100_000
 _BUSY_PCT: Final = 50.0
 _MOST: Final = 0.5
 _LONGEST_HOST: Final = 100
@@ -99,6 +100,7 @@ class GpuRecording:
         self.recording = Recording(source, times=times)
         self._host = source.device[:_LONGEST_HOST]
         self._where = source.where
+        self._names: dict[GpuIdentity, str] = {}
         self._known: dict[str, _Known] = {}
         self._aliases: dict[tuple[str, str], str] = {}
         self._unnamed = ""
@@ -110,7 +112,11 @@ class GpuRecording:
         UUID that these had before where one did. GPUs without any of these are of one device unless their
         products' names differ.
         """
-        name = self._name(identity)
+        if identity in self._names:
+            return self._names[identity]
+        if len(self._names) >= _MOST_IDENTITIES:
+            self._names.clear()
+        name = self._names[identity] = self._name(identity)
         chip_name = _word(identity.chip_name)
         if name not in self._known:
             self._known[name] = _Known(name=name, is_averaging=is_averaging(chip_name))

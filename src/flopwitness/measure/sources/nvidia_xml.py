@@ -157,6 +157,7 @@ class _Document:
         self._fields: dict[str, bytes] = {}
         self._is_done = False
         self._parser = expat.ParserCreate("utf-8")
+        self._parser.buffer_text = True
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
         self._parser.CharacterDataHandler = self._take_text

@@ -536,11 +536,3 @@ def test_cells_and_names_of_any_length_are_read() -> None:
     name = "N" * 300
     trace = _decode("timestamp, name, power.draw [W]", *(f"{_stamp(s)}, {name}, 5.00 W" for s in range(3)))
     assert [len(item) for item in trace.series] == [3]
-
-
-def test_many_unlike_devices_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nvidia_csv, "_MOST_IDENTITIES", 10)
-    rows = [f"{_stamp(s)}, {s % 40}, 5.00 W, 9 %" for s in range(80)]
-    trace = _decode(HEADER, *rows)
-    assert {len(item) for item in trace.series} == {2}
-    assert len(trace.series) == 80

@@ -7,7 +7,7 @@ import pytest
 
 from flopwitness.foundation.errors import DecodeError
 from flopwitness.measure.samples import Channel, Scope, Trace
-from flopwitness.measure.sources import recording
+from flopwitness.measure.sources import nvidia_gpus, recording
 from flopwitness.measure.sources.nvidia_gpus import GpuIdentity, GpuRecording, GpuSnapshots
 from flopwitness.measure.sources.recording import Times
 from flopwitness.measure.sources.source import Source
@@ -175,6 +175,14 @@ def test_a_snapshot_without_a_reading_is_none(fields: dict[str, bytes]) -> None:
     snapshots.add(1, 0, fields, bus_id=b"0:3B:00.0", driver=b"550")
     with pytest.raises(DecodeError, match="no reading"):
         snapshots.trace(b"beginning")
+
+
+def test_identities_that_are_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvidia_gpus, "_MOST_IDENTITIES", 10)
+    gpus = _recording()
+    names = [gpus.device(GpuIdentity(index=b"%d" % (number % 40))) for number in range(80)]
+    assert names[:40] == names[40:]
+    assert len(set(names)) == 40
 
 
 def _name_gpus(count: int) -> None:

@@ -49,11 +49,11 @@ from flopwitness.measure.answer import Measurement
 from flopwitness.measure.bounds import SAFETY_DEFAULT, SAFETY_HOSTILE
 from flopwitness.measure.devices import count_accelerators
 from flopwitness.measure.meter import measure_trace
-from flopwitness.measure.power_choice import power_series
+from flopwitness.measure.power_choice import choose_power
 from flopwitness.measure.question import Question
 from flopwitness.measure.reference import Workload, load_reference
 from flopwitness.measure.rows import chip_left_open, measure_row
-from flopwitness.measure.samples import Scope, Trace
+from flopwitness.measure.samples import Channel, Scope, Trace
 from flopwitness.measure.sources.run_table import RunTable
 from flopwitness.measure.sources.selection import parse_where, select
 from flopwitness.present.estimate_json import render_run, render_table
@@ -324,7 +324,8 @@ def _draw(trace: Trace, measurement: Measurement, question: Question, path: Path
 
     scope = measurement.energy.scope if measurement.energy is not None else Scope.UNKNOWN
     title = f"{question.count:,} x {question.chips[0].name}"
-    series = power_series(trace, [scope])
+    chosen = choose_power(trace, []).series
+    series = [item for item in chosen if item.channel is not Channel.ENERGY_COUNTER_J and item.scope is scope]
     format_name = path.suffix.removeprefix(".").lower()
     return draw_power(series, measurement, title=title, format_name=format_name)
 

@@ -24,6 +24,8 @@ __all__ = ["draw_power"]
 _LINE = "#0b5394"
 _RUN = "#e6e6e6"
 _GAP = "#b45f06"
+_KILOWATT_W = 1_000.0
+_FIRST_DATED_NS = 10**17  # what is earlier counts from the start of a recording without a date
 _FORMATS = ("png", "svg")
 
 
@@ -91,7 +93,9 @@ def _draw_run(axes: Axes, window: RunWindow | None, origin_ns: int) -> None:
 def _draw_total(axes: Axes, series: Sequence[Series], origin_ns: int) -> None:
     grid_s, total_w, n_devices = _total(series, origin_ns)
     label = "power" if n_devices == 1 else f"power of {n_devices} devices together"
-    axes.plot(grid_s / 60, total_w / 1e3, color=_LINE, linewidth=0.9, label=label, zorder=3)
+    scale_w, unit = (1e3, "kW") if float(np.max(total_w, initial=0.0)) >= _KILOWATT_W else (1.0, "W")
+    axes.plot(grid_s / 60, total_w / scale_w, color=_LINE, linewidth=0.9, label=label, zorder=3)
+    axes.set_ylabel(f"power, {unit}")
 
 
 def _draw_gaps(axes: Axes, measurement: Measurement, origin_ns: int) -> None:
@@ -120,8 +124,10 @@ def _label(axes: Axes, title: str, origin_ns: int, measurement: Measurement) -> 
         else f"\n{format_energy(energy.shown_j)} over the run, {describe_side(energy.scope)}"
     )
     axes.set_title(f"{title}{caption}", loc="left", fontsize=10)
-    axes.set_xlabel(f"minutes since {format_utc(origin_ns).replace('T', ' ').replace('Z', ' UTC')}")
-    axes.set_ylabel("power, kW")
+    start = f"{format_utc(origin_ns).replace('T', ' ').replace('Z', ' UTC')}"
+    axes.set_xlabel(
+        f"minutes since {start if origin_ns >= _FIRST_DATED_NS else 'the start of the recording'}"
+    )
     axes.set_ylim(bottom=0)
     axes.margins(x=0.01)
     axes.spines[["top", "right"]].set_visible(False)

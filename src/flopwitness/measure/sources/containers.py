@@ -37,6 +37,8 @@ __all__ = [
 LARGEST_MEMBER_BYTES: Final = 64 << 30
 LARGEST_TOTAL_BYTES: Final = 256 << 30
 MOST_MEMBERS: Final = 100_000
+_MOST_RATIO: Final = 200  # logs of one value repeated pack to a hundredth
+_FREE_BYTES: Final = 64 << 20
 _CHUNK_BYTES: Final = 1 << 20
 _BLOCK_BYTES: Final = 512
 _LARGEST_HEADER_BYTES: Final = 64 << 10  # long names and pax records
@@ -139,6 +141,17 @@ class _Budget:
         self._limits = limits
         self._total_bytes = 0
         self._members = 0
+        self._unpacked_most: int | None = None
+        self._unpacked_bytes = 0
+
+    @contextmanager
+    def unpacking(self, file: BinaryIO) -> Iterator[None]:
+        """Within it, no more comes out of a packed file than logs have ever been packed to."""
+        self._unpacked_most = _FREE_BYTES + _MOST_RATIO * file.seek(0, io.SEEK_END)
+        self._unpacked_bytes = 0
+        file.seek(0)
+        yield
+        self._unpacked_most = None
 
     def take_member(self, where: str, *, size_bytes: int = 0) -> None:
         """Count one more file, and refuse it by the size that it declares, before it is read."""
@@ -171,6 +184,9 @@ class _Budget:
                 raise _too_much(where, f"at most {self._limits.total_bytes} bytes in all", "more")
             if read_bytes > most:
                 raise _too_much(where, f"at most {most} bytes a file", "more")
+            self._unpacked_bytes += len(piece)
+            if self._unpacked_most is not None and self._unpacked_bytes > self._unpacked_most:
+                raise _too_much(where, f"at most {_MOST_RATIO} times its packed size", "more")
             yield piece
         if size_bytes is not None and read_bytes != size_bytes:
             raise _torn(where, "an end inside a member")
@@ -222,9 +238,11 @@ def _decode(file: BinaryIO, *, name: str, where: str, budget: _Budget) -> Iterat
         head = file.read(_BLOCK_BYTES)
         file.seek(0)
         if head.startswith(b"\x1f\x8b"):
-            yield from _gzip_members(file, name=name, where=where, budget=budget)
+            with budget.unpacking(file):
+                yield from _gzip_members(file, name=name, where=where, budget=budget)
         elif head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-            yield from _zip_members(file, name=name, where=where, budget=budget)
+            with budget.unpacking(file):
+                yield from _zip_members(file, name=name, where=where, budget=budget)
         elif _is_tar(head):
             yield from _tar_members(file, name=name, where=where, budget=budget)
         else:

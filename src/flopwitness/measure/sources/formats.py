@@ -277,7 +277,7 @@ def _read_member(member: Member, *, format_name: str | None, options: ReadOption
     tally = _Tally(member.blocks)
     source = Source(blocks=tally, where=member.where, device=device, options=options)
     head = source.peek(HEAD_BYTES)
-    name = format_name or guess_format(head, member.name)
+    name = format_name or (guess_format(head, member.name) if head else None)
     if name is None and options.columns is not None:
         name = plain_table.FORMATS[0].name  # the user says how to read what is no other log
     if name is None:

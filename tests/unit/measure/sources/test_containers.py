@@ -6,7 +6,7 @@ import os
 import struct
 import tarfile
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -420,3 +420,19 @@ def test_numbers_in_names_sort_as_numbers() -> None:
     names = ["node_10", "node_2", "node_2b", "a", "node_", "10", "9"]
     assert sorted(names, key=natural_key) == ["a", "node_", "node_2", "node_2b", "node_10", "9", "10"]
     assert natural_key("") == ()
+
+
+@pytest.mark.parametrize("make", [gzip.compress, lambda data: _zip(("n", data))])
+def test_more_than_logs_pack_to_is_refused(make: Callable[[bytes], bytes]) -> None:
+    fine, bomb = make(b"\n" * (60 << 20)), make(b"\n" * (90 << 20))
+    assert len(_read(fine)[0].data) == 60 << 20
+    with pytest.raises(DecodeError, match="at most 200 times its packed size"):
+        _read(bomb)
+
+
+def test_a_log_that_packs_well_is_read() -> None:
+    lines = b"".join(
+        b"2026/01/31 09:%02d:%02d.000, 0, 300.00 W\n" % divmod(k % 3600, 60) for k in range(40_000)
+    )
+    assert len(lines * 50) > 64 << 20
+    assert len(_read(gzip.compress(lines * 50))[0].data) == len(lines * 50)

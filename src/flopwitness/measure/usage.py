@@ -43,6 +43,7 @@ class DeviceUse:
         totals: What the ledger adds up, sessions or not; None where no power was recorded.
         power: The power series behind it; None likewise.
         idle_w: The idle power that was seen, or the user's [W]; None where neither is known.
+        waiting_s: Full utilisation at near-idle power, which is no work [s]; busy time holds it.
     """
 
     device: str
@@ -52,6 +53,7 @@ class DeviceUse:
     totals: Totals | None
     power: Series | None
     idle_w: float | None
+    waiting_s: float = 0.0
 
     @property
     def share_in_sessions(self) -> float | None:
@@ -204,6 +206,7 @@ def _use(utilisation: Series, power: Series | None, rule: SessionRule, stated_w:
         totals=_total(power, utilisation, idle_w),
         power=power,
         idle_w=idle_w,
+        waiting_s=_waiting_s(power, utilisation, idle_w),
     )
 
 

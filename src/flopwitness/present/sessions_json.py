@@ -57,6 +57,7 @@ def _render_use(use: DeviceUse) -> dict[str, Any]:
             for session, energy_j in zip(use.sessions, use.energies_j, strict=True)
         ],
         "idle_w": use.idle_w,
+        "waiting_s": use.waiting_s,
         "totals": None if totals is None else {**asdict(totals), "working_net_w": totals.working_net_w},
         "share_in_sessions": use.share_in_sessions if use.timing is not Timing.COUNTED else None,
     }

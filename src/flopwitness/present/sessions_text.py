@@ -90,6 +90,7 @@ def _total_lines(use: DeviceUse) -> Iterator[str]:
         return
     yield f"  above idle {format_energy(totals.net_energy_j)} over {use.idle_w:.4g} W idle"
     working = "" if totals.working_net_w is None else f", P* {totals.working_net_w:.4g} W above idle"
-    yield f"  busy       {format_duration(totals.busy_s)} by power{working}"
+    waiting = f", {format_duration(use.waiting_s)} of it waiting at near-idle power" if use.waiting_s else ""
+    yield f"  busy       {format_duration(totals.busy_s)} by power{waiting}{working}"
     if use.share_in_sessions is not None:
         yield f"  sessions   hold {100 * use.share_in_sessions:.1f} % of the energy above idle"

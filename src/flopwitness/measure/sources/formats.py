@@ -52,6 +52,7 @@ from flopwitness.measure.sources.mllog import MARKER, decode_mllog
 from flopwitness.measure.sources.power_log import PowerLogReader, scope_from_name
 from flopwitness.measure.sources.result_log import ResultLogReader, join_extents, merge_windows
 from flopwitness.measure.sources.skips import SkipTally, excerpt
+from flopwitness.measure.sources.snapshots import join_snapshots
 from flopwitness.measure.sources.source import ReadOptions, Source
 from flopwitness.measure.sources.system_json import SYSTEM_FIELDS, decode_system_json
 from flopwitness.measure.trace_file import (
@@ -208,6 +209,9 @@ def read_evidence(
         raise InputError("no such format", expected=_known_names(), found=repr(format))
     options = options or ReadOptions()
     parts = [part for path in paths for part in _read_path(path, format_name=format, options=options)]
+    stems = [part.stem for part in parts]
+    joined = join_snapshots([part.trace for part in parts], stems, period_s=options.period_s)
+    parts = [replace(part, trace=trace) for part, trace in zip(parts, joined, strict=True)]
     return declare_devices(settle_trackers(merge_traces(_with_unique_devices(parts))))
 
 
@@ -248,8 +252,9 @@ def _merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """One file's trace and the folders that it lies in, outermost first."""
+    """One file's trace, its name without an ending, and the folders that it lies in, outermost first."""
 
+    stem: str
     folders: tuple[str, ...]
     trace: Trace
 
@@ -263,7 +268,7 @@ def _read_path(path: Path, *, format_name: str | None, options: ReadOptions) -> 
         trace = _read_member(member, format_name=format_name, options=options, is_own=is_own)
         others += not trace.provenance
         *folders, _ = _components(member.where)
-        parts.append((member.name, _Part(folders=tuple(folders), trace=trace)))
+        parts.append((member.name, _Part(stem=_stem(member), folders=tuple(folders), trace=trace)))
     if others == len(parts):
         raise DecodeError(
             "holds no known log", where=str(path), expected=_known_names(), found=f"{others} other files"
@@ -273,7 +278,7 @@ def _read_path(path: Path, *, format_name: str | None, options: ReadOptions) -> 
 
 
 def _read_member(member: Member, *, format_name: str | None, options: ReadOptions, is_own: bool) -> Trace:
-    device = re.sub(r"\.[A-Za-z0-9]{1,7}$", "", _components(member.name)[-1])
+    device = _stem(member)
     tally = _Tally(member.blocks)
     source = Source(blocks=tally, where=member.where, device=device, options=options)
     head = source.peek(HEAD_BYTES)
@@ -307,6 +312,11 @@ def _decode_parquet(source: Source) -> tuple[str, Trace]:
         (table,) = parquet_table.FORMATS
         kept = replace(source, blocks=iter(lambda: file.read(_KEPT_BYTES), b""))
         return table.name, table.decode(kept)
+
+
+def _stem(member: Member) -> str:
+    """What a device is called that the file does not name."""
+    return re.sub(r"\.[A-Za-z0-9]{1,7}$", "", _components(member.name)[-1])
 
 
 class _Tally:

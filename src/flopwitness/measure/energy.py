@@ -241,10 +241,10 @@ def recorded_stretch(series: Series) -> RunWindow:
     Args:
         series: At least one reading; those without a value have their time all the same.
     """
-    start_ns, stop_ns = int(series.utc_ns.min()), int(series.utc_ns.max())
     clock, utc_ns = clock_ns(series), series.utc_ns
     if clock is utc_ns and all(steps_ns.min() >= 0 for steps_ns in step_blocks(utc_ns)):
-        return RunWindow(start_utc_ns=start_ns, stop_utc_ns=stop_ns)
+        return RunWindow(start_utc_ns=int(utc_ns[0]), stop_utc_ns=int(utc_ns[-1]))
+    start_ns, stop_ns = int(utc_ns.min()), int(utc_ns.max())
     length_ns = laid_out_ns(int(clock[0]), int(clock[-1]), lambda: step_blocks(clock))
     ends_ns = [stop_ns, int(utc_ns[0]) + length_ns]
     factor, known = factor_of(series), None

@@ -211,8 +211,9 @@ def assess_clock(trace: Trace) -> list[Finding]:
     lengths are as wrong as dates: seconds in place of milliseconds make a month of 43 minutes. A time far
     ahead can only make the recording longer. A switch's estimate is not looked at; its date is told apart.
     """
-    early = [utc_ns for utc_ns in _instants(trace) if utc_ns < _FIRST_NS]
-    late = [utc_ns for utc_ns in _instants(trace) if utc_ns >= _LAST_NS]
+    instants = list(_instants(trace))
+    early = [utc_ns for utc_ns in instants if utc_ns < _FIRST_NS]
+    late = [utc_ns for utc_ns in instants if utc_ns >= _LAST_NS]
     messages = []
     if early:
         messages.append(

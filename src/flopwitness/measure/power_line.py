@@ -102,7 +102,7 @@ class PowerLine:
         clock = RunningClock(usual_s=self.usual_s)
         for block in known_blocks(self.ticks_ns, self.value, self.factor):
             begin_s = clock.time_s(int(block.ticks_ns[0]))
-            steps_ns = np.diff(block.ticks_ns)
+            steps_ns = block.steps_ns
             length_s = steps_ns / NANOSECOND_PER_SECOND
             if clock.pass_by(steps_ns):
                 length_s[steps_ns < 0] = clock.back_s
@@ -133,7 +133,7 @@ class _Survey:
         self.n_known += block.n_new
         self.lowest_w = min(self.lowest_w, float(block.power_w.min()))
         self.highest_w = max(self.highest_w, float(block.power_w.max()))
-        steps_ns = np.diff(block.ticks_ns)
+        steps_ns = block.steps_ns
         self.clock.pass_by(steps_ns)
         if not steps_ns.all():
             is_repeat = steps_ns == 0

@@ -51,6 +51,11 @@ class Block:
     first: int
     last: int
 
+    @property
+    def steps_ns(self) -> NDArray[np.int64]:
+        """The steps between the readings [ns], shape (n - 1,)."""
+        return self.ticks_ns[1:] - self.ticks_ns[:-1]
+
 
 def clock_ns(series: Series) -> NDArray[np.int64]:
     """The clock that tells lengths [ns]: the monotonic one where it was recorded."""
@@ -65,7 +70,8 @@ def factor_of(series: Series) -> float:
 def step_blocks(ticks_ns: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     """The steps from each time to the next [ns]."""
     for start in range(0, ticks_ns.size - 1, BLOCK):
-        yield np.diff(ticks_ns[start : start + BLOCK + 1])
+        ticks = ticks_ns[start : start + BLOCK + 1]
+        yield ticks[1:] - ticks[:-1]
 
 
 def known_blocks(ticks_ns: NDArray[np.int64], value: NDArray[np.float64], factor: float) -> Iterator[Block]:
@@ -142,7 +148,7 @@ def known_step_blocks(
     """
     for block in known_blocks(ticks_ns, value, factor):
         if block.ticks_ns.size > 1:
-            yield np.diff(block.ticks_ns)
+            yield block.steps_ns
 
 
 def is_known(values: NDArray[np.float64], factor: float) -> NDArray[np.bool_]:

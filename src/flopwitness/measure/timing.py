@@ -9,6 +9,7 @@ from typing import Final
 
 from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.measure.energy import Energy, doubt_clock
+from flopwitness.measure.reading_blocks import clock_ns
 from flopwitness.measure.samples import Scope, Series, Trace
 from flopwitness.measure.wording import agree, plural
 
@@ -66,7 +67,11 @@ def doubt_clocks(trace: Trace, chosen: Sequence[Series], findings: list[Finding]
         findings: Where the doubts are told.
     """
     recorded = [item for item in trace.series if len(item) and item.scope is not Scope.SWITCH]
-    doubts = {id(item): doubt_clock(item) for item in (*recorded, *chosen)}
+    clocks = {
+        id(clock_ns(item)): item for item in (*recorded, *chosen)
+    }  # many series of one device share one
+    by_clock = {clock: doubt_clock(item) for clock, item in clocks.items()}
+    doubts = {id(item): by_clock[id(clock_ns(item))] for item in (*recorded, *chosen)}
     is_lost = any(
         sum(bool(doubts[id(item)]) for item in group) > _MOST_DOUBTED * len(group)
         for group in (recorded, chosen)

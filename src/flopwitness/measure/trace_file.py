@@ -10,6 +10,7 @@ import math
 import os
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from mmap import mmap
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -257,13 +258,23 @@ def _count_rows(scan: "pl.LazyFrame", n_rows: int, n_series: int) -> list[int]:
 
 
 def _groups(scan: "pl.LazyFrame", names: list[str], n_rows: int) -> Iterator["pl.DataFrame"]:
-    """Some columns, a group of rows at a time.
+    """Some columns, a group of rows at a time; the next one is read while one is used.
 
     Raises:
         ValueError: A group that is shorter than the file says.
     """
-    for start in range(0, n_rows, _GROUP_ROWS):
-        frame = scan.select(names).slice(start, _GROUP_ROWS).collect()
-        if frame.height != min(_GROUP_ROWS, n_rows - start):
-            raise ValueError("fewer rows than the file says")
-        yield frame
+    starts = range(0, n_rows, _GROUP_ROWS)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        coming = [pool.submit(_take_group, scan, names, start) for start in starts[:1]]
+        for place, start in enumerate(starts):
+            frame = coming.pop().result()
+            coming += [
+                pool.submit(_take_group, scan, names, after) for after in starts[place + 1 : place + 2]
+            ]
+            if frame.height != min(_GROUP_ROWS, n_rows - start):
+                raise ValueError("fewer rows than the file says")
+            yield frame
+
+
+def _take_group(scan: "pl.LazyFrame", names: list[str], start: int) -> "pl.DataFrame":
+    return scan.select(names).slice(start, _GROUP_ROWS).collect()

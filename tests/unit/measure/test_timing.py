@@ -71,6 +71,15 @@ def test_clocks_beside_the_chosen_ones_are_doubted_too(make_series: MakeSeries) 
     assert not doubt_clocks(Trace(series=(switch, make_series([]), *plain)), plain, [])
 
 
+def test_series_that_share_one_clock_are_doubted_each(make_series: MakeSeries) -> None:
+    odd = make_series([100] * 100, time_s=[*range(79), *[79] * 21])
+    others = [replace(odd, channel=Channel.UTILISATION_PCT), replace(odd, channel=Channel.CLOCK_HZ)]
+    findings: list[Finding] = []
+    assert doubt_clocks(Trace(series=(odd, *others)), [odd], findings)
+    (finding,) = findings
+    assert (finding.code, finding.count) == ("clock-stuck", 3)
+
+
 @pytest.mark.parametrize("n_sensors", [2, 6])
 def test_several_sensors_in_one_log_are_a_warning(make_series: MakeSeries, n_sensors: int) -> None:
     times = [moment for moment in range(50) for _ in range(n_sensors)]

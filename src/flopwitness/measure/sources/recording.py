@@ -93,8 +93,8 @@ class Column:
         time_array, value_array = _as_int64(times, self.where), np.asarray(values, dtype=np.float64)
         if time_array.ndim != 1 or time_array.shape != value_array.shape:
             raise ValueError(f"times {time_array.shape} and values {value_array.shape} differ in shape")
-        self.times.frombytes(time_array.tobytes())
-        self.values.frombytes(value_array.tobytes())
+        self.times.frombytes(np.ascontiguousarray(time_array).data.cast("B"))
+        self.values.frombytes(np.ascontiguousarray(value_array).data.cast("B"))
 
 
 @dataclass(frozen=True, slots=True)

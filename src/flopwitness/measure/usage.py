@@ -160,10 +160,17 @@ def _pieces(power: Series, utilisation: Series | None) -> Iterator[tuple[Series,
     if len(power) <= _PIECE:
         yield power, utilisation
         return
+    shares_clock = utilisation is not None and np.array_equal(power.utc_ns, utilisation.utc_ns)
     in_order = utilisation is not None and bool((utilisation.utc_ns[1:] >= utilisation.utc_ns[:-1]).all())
     for start in range(0, len(power), _PIECE):
-        piece = _cut(power, slice(start, start + _PIECE))
-        yield piece, None if utilisation is None else _within(utilisation, piece, in_order=in_order)
+        rows = slice(start, start + _PIECE)
+        piece = _cut(power, rows)
+        if utilisation is None:
+            yield piece, None
+        elif shares_clock:
+            yield piece, _cut(utilisation, rows)
+        else:
+            yield piece, _within(utilisation, piece, in_order=in_order)
 
 
 def _within(series: Series, piece: Series, *, in_order: bool) -> Series:

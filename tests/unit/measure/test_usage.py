@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from flopwitness.foundation.verdict import Finding
@@ -46,6 +47,25 @@ def test_pieces_give_what_the_whole_gives(make_series: MakeSeries, monkeypatch: 
     assert cut.sessions == whole.sessions
     assert cut.idle_w == whole.idle_w
     assert "busy-at-idle-power" in {finding.code for finding in findings}
+
+
+@pytest.mark.parametrize("late_s", [0.0, 0.25])
+@pytest.mark.parametrize("in_order", [True, False])
+def test_each_piece_has_the_utilisation_of_its_time(
+    make_series: MakeSeries, monkeypatch: pytest.MonkeyPatch, late_s: float, *, in_order: bool
+) -> None:
+    monkeypatch.setattr(usage, "_PIECE", 10)
+    times = [*range(20), *range(20, 35)] if in_order else [*range(20), 18, *range(21, 35)]
+    power = make_series([float(moment) for moment in times], time_s=times)
+    share = make_series(power.value.tolist(), time_s=[moment + late_s for moment in times])
+    pieces = list(usage._pieces(power, share))
+    assert np.concatenate([watts.value for watts, _ in pieces]).tolist() == power.value.tolist()
+    for watts, beside in pieces:
+        assert beside is not None
+        inside = set(beside.value.tolist())
+        assert inside <= set(watts.value.tolist()) | ({18.0, 19.0} if not in_order else set())
+        assert len(inside) >= len(set(watts.value.tolist())) - bool(late_s)
+    assert [beside for _, beside in usage._pieces(power, None)] == [None] * len(pieces)
 
 
 def test_waiting_is_told_once_for_all_devices(make_series: MakeSeries) -> None:

@@ -1,12 +1,12 @@
 """A trace's columns on their way out of the process that unpacks them: one file, each column in one piece.
 
-The columns of each series stand one after the other, raw; a tail of JSON says how long they are. What reads
-them can map the file and copy nothing. Series that were read together have the same times: times that stand
-there already are not written again.
+First all values, raw, then all times, then steady clocks where any were recorded; a tail of JSON says which
+rows are whose. What reads them can map the file and copy nothing. Series that were read together have the
+same times: times that stand there already are not written again, and leave a hole.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from mmap import mmap
 from typing import IO, Any, Final
@@ -36,38 +36,53 @@ class Columns:
 class ColumnWriter:
     """Takes the rows of all series in order, and puts each column where it belongs."""
 
-    def __init__(self, file: IO[bytes], n_rows: Sequence[int], has_monotonic: Sequence[bool]) -> None:
+    def __init__(self, file: IO[bytes], *, n_rows: int, n_series: int) -> None:
         """Begin at the start of the file.
 
         Args:
             file: Empty; read, written and sought.
-            n_rows: How many rows each series has.
-            has_monotonic: Whether it has monotonic times.
+            n_rows: How many rows there are in all.
+            n_series: How many series.
         """
         self._file = file
-        self._n_rows, self._has_monotonic = tuple(n_rows), tuple(has_monotonic)
-        self._times_of: list[int] = []  # for each series, the one whose times are its own
-        self._clocks: dict[int, tuple[int, int]] = {}  # by length: a series without more times, and its place
-        self._place = self._done = 0
-        self._begin()
+        self._n_rows, self._n_series = n_rows, n_series
+        self._counts, self._times_at = [0] * n_series, [0] * n_series
+        self._known: dict[int, tuple[int, int]] = {}  # by first time: where such times stand, and how many
+        self._row = self._series = 0  # the next row, and the series of the last one
+        self._same: int | None = None  # where the times of this series seem to stand already
+        self._has_clocks = False
 
     def add(
         self,
+        series: NDArray[np.uint32],
         utc_ns: NDArray[np.int64],
         value: NDArray[np.float64],
         monotonic_ns: NDArray[np.int64] | None,
     ) -> None:
-        """The next rows, which may be of several series.
+        """The next rows.
+
+        Args:
+            series: The number of each row's series.
+            utc_ns: Their times.
+            value: Their values.
+            monotonic_ns: Their steady clocks; None where none was recorded.
 
         Raises:
-            IndexError: More rows than all series have.
+            ValueError: Rows out of order, of no series, or more than there are.
         """
-        start = 0
-        while start < value.size:
-            stop = start + min(value.size - start, self._n_rows[len(self._times_of)] - self._done)
-            piece = slice(start, stop)
-            self._put(utc_ns[piece], value[piece], None if monotonic_ns is None else monotonic_ns[piece])
-            start = stop
+        ends = np.flatnonzero(series[1:] != series[:-1]) + 1
+        numbers = [int(number) for number in series[np.concatenate([[0], ends])]]
+        if [self._series, *numbers] != sorted([self._series, *numbers]) or numbers[-1] >= self._n_series:
+            raise ValueError(f"rows that belong to no series; there are {self._n_series}, in order")
+        if self._row + value.size > self._n_rows:
+            raise ValueError("more rows than there are")
+        self._write(self._row, value)
+        if monotonic_ns is not None:
+            self._has_clocks = True
+            self._write(2 * self._n_rows + self._row, monotonic_ns)
+        edges = [0, *ends.tolist(), value.size]
+        for number, start, stop in zip(numbers, edges, edges[1:], strict=False):
+            self._add_times(number, utc_ns[start:stop])
 
     def finish(self, notes: Mapping[str, Any]) -> None:
         """Write the tail.
@@ -75,69 +90,58 @@ class ColumnWriter:
         Raises:
             ValueError: Rows are missing.
         """
-        if len(self._times_of) < len(self._n_rows):
-            raise ValueError("fewer rows than were counted")
-        layout = {"n_rows": self._n_rows, "times_of": self._times_of, "notes": notes}
+        if self._row < self._n_rows:
+            raise ValueError("fewer rows than there are")
+        self._end()
+        layout = {"n_rows": self._counts, "times_at": self._times_at, "notes": notes}
         tail = json.dumps(layout).encode()
-        self._file.seek(self._place)
+        self._file.seek((3 if self._has_clocks else 2) * self._n_rows * _WIDTH)
         self._file.write(tail + len(tail).to_bytes(_WIDTH, "little"))
         self._file.flush()
 
-    def _begin(self) -> None:
-        """Go on to the next series that has rows."""
-        while len(self._times_of) < len(self._n_rows):
-            n_rows = self._n_rows[len(self._times_of)]
-            is_plain = not self._has_monotonic[len(self._times_of)]
-            self._same = self._clocks.get(n_rows) if is_plain else None
-            if n_rows:
-                return
-            self._times_of.append(len(self._times_of))
-
-    def _put(
-        self,
-        utc_ns: NDArray[np.int64],
-        value: NDArray[np.float64],
-        monotonic_ns: NDArray[np.int64] | None,
-    ) -> None:
-        """The next rows of the series that is being written: its values, monotonic times and times."""
-        number = len(self._times_of)
-        n_rows, at = self._n_rows[number], self._done * _WIDTH
-        columns: list[NDArray[Any]] = [value]
-        if self._has_monotonic[number]:
-            columns.append(np.full(value.size, ABSENT) if monotonic_ns is None else monotonic_ns)
-        for place, column in enumerate(columns):
-            self._write(self._place + place * n_rows * _WIDTH + at, column)
-        clock_place = self._place + len(columns) * n_rows * _WIDTH
-        if self._same is not None and not np.array_equal(self._read(self._same[1] + at, utc_ns.size), utc_ns):
-            self._copy(self._same[1], clock_place, self._done)
+    def _add_times(self, number: int, utc_ns: NDArray[np.int64]) -> None:
+        """The next times of a series, written unless they stand there already."""
+        if number != self._series or not self._counts[number]:
+            self._end()
+            self._series, self._times_at[number] = number, self._row
+            known = self._known.get(int(utc_ns[0]))
+            self._same = None if known is None else known[0]
+        done, n_rows = self._counts[number], self._n_rows
+        if self._same is not None and not self._stands_there(self._same + done, utc_ns):
+            for start in range(0, done, _COPIED_ROWS):
+                piece = self._read(self._same + start, min(_COPIED_ROWS, done - start))
+                self._write(n_rows + self._times_at[number] + start, piece)
             self._same = None
         if self._same is None:
-            self._write(clock_place + at, utc_ns)
-        self._done += value.size
-        if self._done == n_rows:
-            self._end(number, clock_place)
+            self._write(n_rows + self._row, utc_ns)
+        self._counts[number] += utc_ns.size
+        self._row += utc_ns.size
 
-    def _end(self, number: int, clock_place: int) -> None:
-        n_rows = self._n_rows[number]
-        self._times_of.append(number if self._same is None else self._same[0])
-        if self._same is None and not self._has_monotonic[number]:
-            self._clocks[n_rows] = (number, clock_place)
-        self._place = clock_place if self._same is not None else clock_place + n_rows * _WIDTH
-        self._done = 0
-        self._begin()
+    def _end(self) -> None:
+        """Keep where the times of the last series stand."""
+        count = self._counts[self._series] if self._counts else 0
+        if not count:
+            return
+        if self._same is not None:
+            self._times_at[self._series] = self._same
+        first = int(self._read(self._times_at[self._series], 1)[0])
+        known = self._known.get(first)
+        if known is None or count > known[1]:
+            self._known[first] = (self._times_at[self._series], count)
+
+    def _stands_there(self, row: int, utc_ns: NDArray[np.int64]) -> bool:
+        """Whether these times are those from a row on, all of which were written before."""
+        return row + utc_ns.size <= self._times_at[self._series] and np.array_equal(
+            self._read(row, utc_ns.size), utc_ns
+        )
 
     def _write(self, place: int, column: NDArray[Any]) -> None:
-        self._file.seek(place)
+        self._file.seek(place * _WIDTH)
         self._file.write(np.ascontiguousarray(column).data)
 
-    def _read(self, place: int, n_rows: int) -> NDArray[np.int64]:
-        self._file.seek(place)
+    def _read(self, row: int, n_rows: int) -> NDArray[np.int64]:
+        self._file.seek((self._n_rows + row) * _WIDTH)
         return np.frombuffer(self._file.read(n_rows * _WIDTH), dtype=np.int64)
-
-    def _copy(self, source: int, target: int, n_rows: int) -> None:
-        for start in range(0, n_rows, _COPIED_ROWS):
-            piece = self._read(source + start * _WIDTH, min(_COPIED_ROWS, n_rows - start))
-            self._write(target + start * _WIDTH, piece)
 
 
 def split_columns(unpacked: bytes | mmap, *, where: str) -> tuple[dict[str, Any], list[Columns]]:
@@ -149,36 +153,34 @@ def split_columns(unpacked: bytes | mmap, *, where: str) -> tuple[dict[str, Any]
 
     Raises:
         DecodeError: The tail is no JSON.
-        ValueError: (or KeyError, TypeError, IndexError, AttributeError) A layout that makes no sense, times
-            that no calendar shows, or monotonic times that are missing in part.
+        ValueError: (or KeyError, TypeError, AttributeError) A layout that makes no sense, times that no
+            calendar shows, or monotonic times that are missing in part.
     """
     tail_bytes = int.from_bytes(unpacked[-_WIDTH:], "little")
     body_bytes = len(unpacked) - _WIDTH - tail_bytes
     if body_bytes < 0:
         raise ValueError("a tail longer than all of it")
     layout = decode_json(unpacked[body_bytes : body_bytes + tail_bytes], where=where)
-    notes = layout["notes"]
-    columns: list[Columns] = []
-    place = 0
-    for number, (n_rows, times_of, note) in enumerate(
-        zip(layout["n_rows"], layout["times_of"], notes["series"], strict=True)
-    ):
-        has_monotonic, is_new = bool(note["has_monotonic"]), times_of == number
-        end = place + (1 + has_monotonic + is_new) * _whole(n_rows) * _WIDTH
-        if end > body_bytes:
-            raise ValueError("columns of unlike length")
-        taken = [
-            np.frombuffer(unpacked, dtype=kind, count=n_rows, offset=place + i * n_rows * _WIDTH)
-            for i, kind in enumerate(("<f8", *["<i8"] * (has_monotonic + is_new)))
-        ]
-        utc_ns = _check_times(taken[-1]) if is_new else columns[_whole(times_of)].utc_ns
-        if utc_ns.size != n_rows:
-            raise ValueError("times of another length")
-        monotonic_ns = _check_whole(taken[1]) if has_monotonic else None
-        columns.append(Columns(utc_ns=utc_ns, value=taken[0], monotonic_ns=monotonic_ns))
-        place = end
-    if place != body_bytes:
+    notes, counts = layout["notes"], [_whole(count) for count in layout["n_rows"]]
+    has_clock = [bool(note["has_monotonic"]) for note in notes["series"]]
+    kinds = ["<f8", "<i8", *(["<i8"] if any(has_clock) else [])]
+    n_rows = sum(counts)
+    if len(kinds) * n_rows * _WIDTH != body_bytes:
         raise ValueError("columns of unlike length")
+    value, times, *clocks = (
+        np.frombuffer(unpacked, dtype=kind, count=n_rows, offset=place * n_rows * _WIDTH)
+        for place, kind in enumerate(kinds)
+    )
+    columns, row = [], 0
+    shared: dict[tuple[int, int], NDArray[np.int64]] = {}
+    for count, times_at, has_it in zip(counts, layout["times_at"], has_clock, strict=True):
+        key = (_whole(times_at), count)
+        if key not in shared:
+            shared[key] = _check_times(times[times_at : times_at + count], count)
+        rows = slice(row, row + count)
+        monotonic_ns = _check_clock(clocks[0][rows]) if has_it else None
+        columns.append(Columns(utc_ns=shared[key], value=value[rows], monotonic_ns=monotonic_ns))
+        row += count
     return notes, columns
 
 
@@ -188,15 +190,17 @@ def _whole(number: object) -> int:
     return number
 
 
-def _check_times(utc_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The times; one that no calendar shows is refused."""
-    if utc_ns.size:
+def _check_times(utc_ns: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """The times; too few of them, or one that no calendar shows, are refused."""
+    if utc_ns.size != count:
+        raise ValueError("times that are not there")
+    if count:
         format_utc(int(utc_ns.min()))
         format_utc(int(utc_ns.max()))
     return utc_ns
 
 
-def _check_whole(monotonic_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+def _check_clock(monotonic_ns: NDArray[np.int64]) -> NDArray[np.int64]:
     """The monotonic times; one that is missing is refused, not taken as zero."""
     if monotonic_ns.size and int(monotonic_ns.min()) == ABSENT:
         raise ValueError("monotonic times that are missing in part")

@@ -226,35 +226,20 @@ def _unpack(path: str, out: IO[bytes]) -> None:
     if kinds != [pl.UInt32, pl.Int64, pl.Int64, pl.Float64]:
         raise ValueError(f"columns {schema}")
     notes = json.loads(told)
-    has_monotonic = [bool(note["has_monotonic"]) for note in notes["series"]]
-    counts = _count_rows(scan, n_rows, len(has_monotonic))
-    writer = ColumnWriter(out, counts, has_monotonic)
-    names = [name for name in _COLUMNS[1:] if name != "monotonic_ns" or any(has_monotonic)]
-    for frame in _groups(scan, names, n_rows):
-        if frame["utc_ns"].null_count():
-            raise ValueError("rows without a time")
-        monotonic = frame["monotonic_ns"].fill_null(ABSENT).to_numpy() if any(has_monotonic) else None
-        writer.add(frame["utc_ns"].to_numpy(), frame["value"].fill_null(math.nan).to_numpy(), monotonic)
+    has_clocks = any(bool(note["has_monotonic"]) for note in notes["series"])
+    if len(notes["series"]) > _MOST_SERIES:
+        raise ValueError(f"{len(notes['series'])} series")
+    writer = ColumnWriter(out, n_rows=n_rows, n_series=len(notes["series"]))
+    for frame in _groups(scan, [name for name in _COLUMNS if has_clocks or name != "monotonic_ns"], n_rows):
+        if frame["utc_ns"].null_count() or frame["series"].null_count():
+            raise ValueError("rows without a time or a series")
+        writer.add(
+            frame["series"].to_numpy(),
+            frame["utc_ns"].to_numpy(),
+            frame["value"].fill_null(math.nan).to_numpy(),
+            frame["monotonic_ns"].fill_null(ABSENT).to_numpy() if has_clocks else None,
+        )
     writer.finish(notes)
-
-
-def _count_rows(scan: "pl.LazyFrame", n_rows: int, n_series: int) -> list[int]:
-    """How many rows each series has.
-
-    Raises:
-        ValueError: Rows that belong to no series, or stand out of order.
-    """
-    if n_series > _MOST_SERIES:
-        raise ValueError(f"{n_series} series")
-    counts, last = np.zeros(n_series, dtype=np.int64), 0
-    for frame in _groups(scan, ["series"], n_rows):
-        number = frame["series"].fill_null(_MOST_SERIES).to_numpy()
-        is_ordered = last <= int(number[0]) and bool((number[1:] >= number[:-1]).all())
-        if not is_ordered or int(number[-1]) >= n_series:
-            raise ValueError(f"rows that belong to no series; there are {n_series}, in order")
-        first, last = int(number[0]), int(number[-1])
-        counts[first : last + 1] += np.bincount(number - number[0], minlength=last + 1 - first)
-    return counts.tolist()
 
 
 def _groups(scan: "pl.LazyFrame", names: list[str], n_rows: int) -> Iterator["pl.DataFrame"]:

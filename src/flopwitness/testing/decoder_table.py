@@ -288,15 +288,15 @@ def _trace_tail() -> bytes:
             }
         ],
     }
-    return json.dumps({"n_rows": [2, 2, 2], "times_of": [0, 1, 1], "notes": notes}).encode()
+    return json.dumps({"n_rows": [2, 2, 2], "times_at": [0, 0, 2], "notes": notes}).encode()
 
 
 def _end_trace(tail: bytes) -> bytes:
     """The columns of that trace, with a tail behind them."""
-    value = np.array([5_000.0, 5_100.0], dtype="<f8").tobytes()
-    monotonic_ns = np.array([0, 2_000_000_000], dtype="<i8").tobytes()
-    utc_ns = np.array([1_700_000_000_000_000_000, 1_700_000_002_000_000_000], dtype="<i8").tobytes()
-    columns = (value, monotonic_ns, utc_ns, value, utc_ns, value)
+    value = np.array([5_000.0, 5_100.0] * 3, dtype="<f8")
+    utc_ns = np.array([1_700_000_000_000_000_000, 1_700_000_002_000_000_000] * 3, dtype="<i8")
+    monotonic_ns = np.array([0, 2_000_000_000] * 3, dtype="<i8")
+    columns = (column.tobytes() for column in (value, utc_ns, monotonic_ns))
     return b"".join(columns) + tail + len(tail).to_bytes(8, "little")
 
 

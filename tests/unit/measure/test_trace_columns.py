@@ -25,10 +25,9 @@ def _columns(times_s: list[int], *, monotonic: bool = False) -> Columns:
 
 
 def _written(series: list[Columns], size: int = 1_000) -> bytes:
-    has_monotonic = [item.monotonic_ns is not None for item in series]
-    file = io.BytesIO()
-    writer = ColumnWriter(file, [item.value.size for item in series], has_monotonic)
+    has_clock = [item.monotonic_ns is not None for item in series]
     none = np.zeros(0, dtype=np.int64)
+    numbers = np.repeat(np.arange(len(series), dtype=np.uint32), [item.value.size for item in series])
     utc_ns = np.concatenate([none, *(item.utc_ns for item in series)])
     value = np.concatenate([np.zeros(0), *(item.value for item in series)])
     clocks = [
@@ -36,10 +35,12 @@ def _written(series: list[Columns], size: int = 1_000) -> bytes:
         for item in series
     ]
     monotonic_ns = np.concatenate([none, *clocks])
+    file = io.BytesIO()
+    writer = ColumnWriter(file, n_rows=value.size, n_series=len(series))
     for start in range(0, value.size, size):
         rows = slice(start, start + size)
-        writer.add(utc_ns[rows], value[rows], monotonic_ns[rows])
-    writer.finish({"series": [{"has_monotonic": has_it} for has_it in has_monotonic]})
+        writer.add(numbers[rows], utc_ns[rows], value[rows], monotonic_ns[rows] if any(has_clock) else None)
+    writer.finish({"series": [{"has_monotonic": has_it} for has_it in has_clock]})
     return file.getvalue()
 
 
@@ -70,7 +71,7 @@ def test_the_same_times_stand_there_once(size: int) -> None:
     _, split = split_columns(written, where="x")
     _assert_same(split, columns)
     assert split[0].utc_ns is split[2].utc_ns is split[3].utc_ns
-    assert len(written) < len(_written([*columns[:2], _columns([1, 2, 3, 5]), columns[3]], size))
+    assert written[14 * 8 + 6 * 8 : 2 * 14 * 8] == bytes(8 * 8)  # the times of the last two
 
 
 @pytest.mark.parametrize("size", [1, 3, 4, 5, 100])
@@ -83,19 +84,49 @@ def test_times_that_differ_late_are_their_own(size: int, place: int) -> None:
     _assert_same(split, columns)
 
 
-def test_steady_clocks_stand_beside_times_of_their_own() -> None:
+def test_the_start_of_longer_times_is_not_written_again() -> None:
+    columns = [_columns([1, 2, 3, 4]), _columns([1, 2]), _columns([1, 2, 3, 4, 5]), _columns([1, 2, 3, 4, 5])]
+    _, split = split_columns(_written(columns), where="x")
+    _assert_same(split, columns)
+    assert np.shares_memory(split[0].utc_ns, split[1].utc_ns)
+    assert split[2].utc_ns is split[3].utc_ns
+
+
+def test_times_of_zero_are_told_from_holes() -> None:
+    zeros = Columns(utc_ns=np.zeros(3, dtype=np.int64), value=np.ones(3), monotonic_ns=None)
+    columns = [_columns([1, 2, 3]), _columns([1, 2, 3]), zeros, zeros, _columns([1, 2, 3, 4])]
+    _assert_same(split_columns(_written(columns, 2), where="x")[1], columns)
+
+
+def test_steady_clocks_are_their_own_and_times_are_shared() -> None:
     columns = [_columns([1, 2]), _columns([1, 2], monotonic=True), _columns([1, 2], monotonic=True)]
     _, split = split_columns(_written(columns), where="x")
     _assert_same(split, columns)
-    assert split[0].utc_ns is not split[1].utc_ns is not split[2].utc_ns
+    assert split[0].utc_ns is split[1].utc_ns is split[2].utc_ns
 
 
-def test_rows_are_as_many_as_were_counted() -> None:
+@pytest.mark.parametrize("numbers", [[1, 0], [0, 2], [2, 2]])
+def test_rows_of_no_series_are_refused(numbers: list[int]) -> None:
     one = _columns([1, 2])
+    writer = ColumnWriter(io.BytesIO(), n_rows=2, n_series=2)
+    with pytest.raises(ValueError, match="belong to no series"):
+        writer.add(np.array(numbers, dtype=np.uint32), one.utc_ns, one.value, None)
+
+
+def test_rows_out_of_order_are_refused_wherever_they_are_cut() -> None:
+    one = _columns([1, 2])
+    writer = ColumnWriter(io.BytesIO(), n_rows=4, n_series=2)
+    writer.add(np.array([0, 1], dtype=np.uint32), one.utc_ns, one.value, None)
+    with pytest.raises(ValueError, match="belong to no series"):
+        writer.add(np.array([0, 1], dtype=np.uint32), one.utc_ns, one.value, None)
+
+
+def test_rows_are_as_many_as_were_told() -> None:
+    one, numbers = _columns([1, 2]), np.zeros(2, dtype=np.uint32)
     with pytest.raises(ValueError, match="fewer rows"):
-        ColumnWriter(io.BytesIO(), [2], [False]).finish({})
-    with pytest.raises(IndexError):
-        ColumnWriter(io.BytesIO(), [1], [False]).add(one.utc_ns, one.value, None)
+        ColumnWriter(io.BytesIO(), n_rows=2, n_series=1).finish({})
+    with pytest.raises(ValueError, match="more rows"):
+        ColumnWriter(io.BytesIO(), n_rows=1, n_series=1).add(numbers, one.utc_ns, one.value, None)
 
 
 def test_columns_are_not_copied() -> None:
@@ -134,14 +165,15 @@ def _set(name: str, value: object) -> Change:
         _set("n_rows", [2, 2, 1.0]),
         _set("n_rows", [2, 2, "1"]),
         _set("n_rows", None),
-        _set("n_rows", [1, 3, 1]),
-        _set("times_of", [0, 1, 2]),
-        _set("times_of", [0, 0, 0]),
-        _set("times_of", [0, 5, 2]),
-        _set("times_of", [0, -1, 2]),
-        _set("times_of", [0, None, 2]),
-        _set("times_of", [1, 0, 2]),
-        _set("times_of", [0, 2, 2]),
+        _set("n_rows", [1, 3, 2]),
+        _set("times_at", [0, 0, 5]),
+        _set("times_at", [0, 4, 4]),
+        _set("times_at", [0, -1, 4]),
+        _set("times_at", [0, None, 4]),
+        _set("times_at", [0, 0.0, 4]),
+        _set("times_at", [0, 2**70, 4]),
+        _set("times_at", [0, 0]),
+        _set("times_at", [0, 0, 4, 4]),
         _set("notes", {}),
         _set("notes", []),
         _set("notes", {"series": [{}] * 3}),

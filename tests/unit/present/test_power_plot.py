@@ -48,7 +48,12 @@ def test_an_svg_says_what_it_shows(
 ) -> None:
     trace = Trace(series=pair, windows=(make_window(5, 30),))
     words = _text(draw_power(pair, measure(trace), title="2 x H100", format_name="svg"))
-    for part in ("2 x H100", "power, W", "minutes since 2023-11-14 22:13:20 UTC", "at the accelerator boards"):
+    for part in (
+        "2 x H100",
+        "power, W",
+        "minutes since 2023-11-14 22:13:20 UTC",
+        "at the accelerator boards",
+    ):
         assert part in words
     assert "power of 2 devices together" in words
     assert "the run, as its log marks it" in words

@@ -15,7 +15,7 @@ from typing import Final
 
 from flopwitness.foundation.digest import Digest, Digester
 from flopwitness.foundation.errors import DecodeError, InputError
-from flopwitness.foundation.verdict import Finding
+from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.measure.child import spool
 from flopwitness.measure.devices import declare_devices, merge_devices
 from flopwitness.measure.samples import Channel, Declaration, Provenance, Scope, Trace
@@ -212,7 +212,24 @@ def read_evidence(
     stems = [part.stem for part in parts]
     joined = join_snapshots([part.trace for part in parts], stems, period_s=options.period_s)
     parts = [replace(part, trace=trace) for part, trace in zip(parts, joined, strict=True)]
-    return declare_devices(settle_trackers(merge_traces(_with_unique_devices(parts))))
+    trace = declare_devices(settle_trackers(merge_traces(_with_unique_devices(parts))))
+    return trace if options.columns is None else _tell_unused_columns(trace)
+
+
+def _tell_unused_columns(trace: Trace) -> Trace:
+    """The trace; with a finding where no file was read by the map of columns that the user gave."""
+    tables = {known.name for known in (*plain_table.FORMATS, *parquet_table.FORMATS)}
+    if any(part.format in tables for part in trace.provenance):
+        return trace
+    told = Finding(
+        code="columns-unused",
+        severity=Severity.WARNING,
+        message=(
+            "--columns was not used: every file is of a known format and says itself what its columns hold "
+            "(--format plain-table reads it by the map)"
+        ),
+    )
+    return replace(trace, findings=(*trace.findings, told))
 
 
 def merge_traces(traces: Iterable[Trace]) -> Trace:

@@ -15,7 +15,7 @@ from flopwitness.foundation.errors import DecodeError, InputError
 from flopwitness.measure.samples import Channel, Declaration, RunWindow, Scope, Series, Skipped, Trace
 from flopwitness.measure.sources.format_names import FORMAT_NAMES
 from flopwitness.measure.sources.formats import FORMATS, guess_format, merge_traces, read_evidence
-from flopwitness.measure.sources.source import ReadOptions
+from flopwitness.measure.sources.source import ColumnMap, ReadOptions
 
 
 def _line(key: str, value: object = None, *, at_s: float = 0, metadata: object = "") -> str:
@@ -340,3 +340,14 @@ def test_a_file_that_holds_readings_and_the_run_gives_both(tmp_path: Path) -> No
     assert len(trace.series) == 1
     assert len(trace.windows) == 1
     assert trace.windows == read_evidence([_put(tmp_path / "other", r=RESULT) / "r.txt"]).windows
+
+
+def test_a_map_of_columns_that_nothing_needs_is_told(tmp_path: Path) -> None:
+    smi = tmp_path / "smi.csv"
+    smi.write_text("timestamp, index, power.draw [W]\n2026/01/31 09:00:00.000, 0, 300.00 W\n" * 2)
+    table = tmp_path / "t.csv"
+    table.write_text("when,draw\n2026-01-31 09:00:00,300\n2026-01-31 09:00:01,300\n")
+    columns = ColumnMap(time="when", channels=(("draw", "power_w"),))
+    options = ReadOptions(columns=columns)
+    assert "columns-unused" in {item.code for item in read_evidence([smi], options=options).findings}
+    assert "columns-unused" not in {item.code for item in read_evidence([table], options=options).findings}

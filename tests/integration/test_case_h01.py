@@ -1,6 +1,5 @@
 """Case h01: the input rail of an Orin already holds the others."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +11,6 @@ from flopwitness.measure.sources.tegrastats import FORMATS
 from flopwitness.testing.known_decoder import read_format
 
 (STATS,) = FORMATS
-
-
-@pytest.fixture(scope="module")
-def case(cases: Path) -> Path:
-    return cases / "h01_orin_total_rail"
-
-
-@pytest.fixture(scope="module")
-def expected(case: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((case / "expected.json").read_text())
-    return loaded
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """Case h02: five spellings of the GPU's load, one of which says nothing of it."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +12,6 @@ from flopwitness.measure.sources.tegrastats import FORMATS
 from flopwitness.testing.known_decoder import read_format
 
 (STATS,) = FORMATS
-
-
-@pytest.fixture(scope="module")
-def case(cases: Path) -> Path:
-    return cases / "h02_gr3d_freq_forms"
-
-
-@pytest.fixture(scope="module")
-def expected(case: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((case / "expected.json").read_text())
-    return loaded
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """Case h03: memory load that nobody could read, and cores that are switched off."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +11,6 @@ from flopwitness.measure.sources.tegrastats import FORMATS
 from flopwitness.testing.known_decoder import read_format
 
 (STATS,) = FORMATS
-
-
-@pytest.fixture(scope="module")
-def case(cases: Path) -> Path:
-    return cases / "h03_emc_without_root"
-
-
-@pytest.fixture(scope="module")
-def expected(case: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((case / "expected.json").read_text())
-    return loaded
 
 
 @pytest.fixture(scope="module")

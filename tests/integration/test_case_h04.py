@@ -1,6 +1,5 @@
 """Case h04: markers for a missing reading are missing, not zero, and a busy GPU without power is told."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +14,6 @@ from flopwitness.measure.sources.source import Source
 
 UUID = "GPU-00000000-0000-4000-8000-00000000000{}"
 ONE_STEP_S = 1.5  # readings come every second: a longer step has one missing in it
-
-
-@pytest.fixture(scope="module")
-def case(cases: Path) -> Path:
-    return cases / "h04_na_markers"
-
-
-@pytest.fixture(scope="module")
-def expected(case: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((case / "expected.json").read_text())
-    return loaded
 
 
 @pytest.fixture(scope="module")

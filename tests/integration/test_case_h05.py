@@ -1,6 +1,5 @@
 """Case h05: `power.draw` trails by a second; a burst that is cut at its own end loses half of its energy."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,6 @@ BURST = RunWindow(
     start_utc_ns=parse_stamp(b"2025/05/14 09:00:01.000"), stop_utc_ns=parse_stamp(b"2025/05/14 09:00:02.000")
 )
 IDLE_W = 70.0
-
-
-@pytest.fixture(scope="module")
-def expected(cases: Path) -> dict[str, Any]:
-    path = cases / "h05_average_vs_instant_power" / "expected.json"
-    loaded: dict[str, Any] = json.loads(path.read_text())
-    return loaded
 
 
 def _decode(cases: Path, name: str) -> Trace:

@@ -1,6 +1,5 @@
 """Case h08: corrupt samples and DCGM's markers for "no value" among good ones."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +11,6 @@ from flopwitness.measure.sources.exposition import FORMATS
 from flopwitness.testing.known_decoder import read_format
 
 (TEXT,) = FORMATS
-
-
-@pytest.fixture(scope="module")
-def case(cases: Path) -> Path:
-    return cases / "h08_dcgm_impossible_values"
-
-
-@pytest.fixture(scope="module")
-def expected(case: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((case / "expected.json").read_text())
-    return loaded
 
 
 @pytest.fixture(scope="module")

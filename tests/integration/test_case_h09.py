@@ -1,6 +1,5 @@
 """Case h09: slices of two partitioned GPUs, each with the whole board's power and a utilisation of 0."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +10,6 @@ from flopwitness.measure.sources.exposition import FORMATS
 from flopwitness.testing.known_decoder import read_format
 
 (TEXT,) = FORMATS
-
-
-@pytest.fixture(scope="module")
-def case(cases: Path) -> Path:
-    return cases / "h09_mig_power_repeated"
-
-
-@pytest.fixture(scope="module")
-def expected(case: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((case / "expected.json").read_text())
-    return loaded
 
 
 @pytest.fixture(scope="module")

@@ -17,17 +17,6 @@ from flopwitness.measure.waiting import Waiting, assess_waiting, find_waiting
 
 
 @pytest.fixture(scope="module")
-def case(cases: Path) -> Path:
-    return cases / "h10_nccl_spin_full_util"
-
-
-@pytest.fixture(scope="module")
-def expected(case: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((case / "expected.json").read_text())
-    return loaded
-
-
-@pytest.fixture(scope="module")
 def params(case: Path) -> dict[str, float]:
     loaded: dict[str, float] = json.loads((case / "params.json").read_text())
     return loaded

@@ -1,7 +1,6 @@
 """Case h11: an energy counter that restarts when its driver reloads; its end minus its start is negative."""
 
 import csv
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +15,6 @@ UP_TO_THE_RESET = RunWindow(start_utc_ns=0, stop_utc_ns=590 * NANOSECOND_PER_SEC
 FROM_THE_RESET = RunWindow(
     start_utc_ns=620 * NANOSECOND_PER_SECOND, stop_utc_ns=1_000 * NANOSECOND_PER_SECOND
 )
-
-
-@pytest.fixture(scope="module")
-def case(cases: Path) -> Path:
-    return cases / "h11_energy_counter_reset"
-
-
-@pytest.fixture(scope="module")
-def expected(case: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((case / "expected.json").read_text())
-    return loaded
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """Case h12: zones overlap. Packages and memory add up; cores, graphics and the platform's meter do not."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +9,6 @@ from flopwitness.measure.host_energy import add_host_energy
 from flopwitness.measure.samples import Scope, Timing, Trace
 from flopwitness.measure.sources.powercap import FORMATS
 from flopwitness.measure.sources.source import Source
-
-
-@pytest.fixture(scope="module")
-def case(cases: Path) -> dict[str, Any]:
-    expected: dict[str, Any] = json.loads((cases / "h12_rapl_zone_tree" / "expected.json").read_text())
-    return expected
 
 
 @pytest.fixture(scope="module")
@@ -45,10 +38,10 @@ def test_every_zone_is_read_with_its_scope(trace: Trace, energies_j: dict[tuple[
 
 
 def test_packages_and_memory_add_up_and_nothing_else(
-    case: dict[str, Any], energies_j: dict[tuple[Scope, str], float]
+    expected: dict[str, Any], energies_j: dict[tuple[Scope, str], float]
 ) -> None:
     energy = add_host_energy(energies_j)
-    expect = case["expect"]
+    expect = expected["expect"]
     assert energies_j[Scope.CPU, "package-0"] == expect["cpu_package_j"]
     assert energies_j[Scope.DRAM, "package-0/dram"] == expect["dram_j"]
     assert energies_j[Scope.CPU_PART, "package-0/core"] == expect["core_share_of_package_j"]
@@ -57,11 +50,11 @@ def test_packages_and_memory_add_up_and_nothing_else(
 
 
 def test_the_wrong_answers_are_given_nowhere(
-    case: dict[str, Any], energies_j: dict[tuple[Scope, str], float]
+    expected: dict[str, Any], energies_j: dict[tuple[Scope, str], float]
 ) -> None:
     energy = add_host_energy(energies_j)
     given = {energy.cpu_j, energy.dram_j, energy.cpu_plus_dram_j, energy.platform_j}
-    wrong = case["wrong_answers"]
+    wrong = expected["wrong_answers"]
     assert sum(energies_j.values()) == wrong["all_zones_added_j"]
     assert wrong["all_zones_added_j"] not in given
     assert wrong["package_minus_dram_j"] not in given

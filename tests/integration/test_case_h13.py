@@ -11,11 +11,6 @@ from flopwitness.measure.sources.rocm_smi import TICK_UJ, decode_rocm_smi
 from flopwitness.measure.sources.source import ReadOptions, Source
 
 
-@pytest.fixture
-def case(cases: Path) -> Path:
-    return cases / "h13_amd_energy_ticks"
-
-
 def load(path: Path) -> Any:  # noqa: ANN401 (a case's JSON)
     return json.loads(path.read_text())
 

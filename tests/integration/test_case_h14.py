@@ -13,11 +13,6 @@ from flopwitness.measure.trackers import add_tracked_hosts, records_of
 
 
 @pytest.fixture
-def case(cases: Path) -> Path:
-    return cases / "h14_per_rank_trackers"
-
-
-@pytest.fixture
 def merged(case: Path) -> Trace:
     """All eight files as one trace, as they would be merged: series behind series."""
     traces = []

@@ -1,6 +1,5 @@
 """Case h33: rows of several GPUs interleaved; each row belongs to its own GPU."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +9,6 @@ from flopwitness.measure.energy import integrate_power
 from flopwitness.measure.samples import Channel, Trace
 from flopwitness.measure.sources.nvidia_csv import decode_nvidia_csv
 from flopwitness.measure.sources.source import Source
-
-
-@pytest.fixture(scope="module")
-def expected(cases: Path) -> dict[str, Any]:
-    path = cases / "h33_several_gpus_one_file" / "expected.json"
-    loaded: dict[str, Any] = json.loads(path.read_text())
-    return loaded
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """Case h35: which idle power to subtract; a board that has just worked is not idle, one under load never."""
 
 import csv
-import json
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,17 +11,6 @@ import pytest
 from flopwitness.foundation.units import NANOSECOND_PER_SECOND
 from flopwitness.measure.baseline import assess_idle, dynamic_energy, find_idle
 from flopwitness.measure.samples import Channel, Scope, Series
-
-
-@pytest.fixture(scope="module")
-def case(cases: Path) -> Path:
-    return cases / "h35_idle_baseline"
-
-
-@pytest.fixture(scope="module")
-def expected(case: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((case / "expected.json").read_text())
-    return loaded
 
 
 def _read(path: Path) -> tuple[Series, Series]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from flopwitness.foundation.units import NANOSECOND_PER_SECOND
 from flopwitness.measure.energy import doubt_clock
 from flopwitness.measure.paired import longest_step_s
+from flopwitness.measure.running_clock import laid_out_ticks
 from flopwitness.measure.samples import Channel, Series
 
 __all__ = ["CounterEvents", "CounterLine", "CounterStep", "lay_out_counter"]
@@ -207,12 +208,9 @@ def _read(series: Series) -> tuple[_Readings, int]:
         value_j = series.value * series.conversion
     known = (series.value >= 0) & (value_j < _MOST_J)
     ticks_ns = series.utc_ns if series.monotonic_ns is None else series.monotonic_ns
-    length_s = np.diff(ticks_ns[known]) / NANOSECOND_PER_SECOND
-    forward_s = length_s[length_s > 0]
-    is_back = length_s < 0
-    length_s = np.where(is_back, np.median(forward_s) if forward_s.size else 0.0, length_s)
-    time_s = np.concatenate([np.zeros(min(1, int(known.sum()))), np.cumsum(length_s)])
-    return _Readings(time_s, value_j[known], series.utc_ns[known]), int(is_back.sum())
+    laid_ns, n_back = laid_out_ticks(ticks_ns[known])
+    time_s = (laid_ns - laid_ns[:1]) / NANOSECOND_PER_SECOND
+    return _Readings(time_s, value_j[known], series.utc_ns[known]), n_back
 
 
 def _most_rise_j(readings: _Readings, limit_w: float | None) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ readings so rare that the load may have changed between them.
 """
 
 import functools
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,6 +34,8 @@ __all__ = [
     "doubt_clock",
     "integrate_for_bound",
     "integrate_power",
+    "longest_blind_s",
+    "longest_gapless_s",
     "recorded_stretch",
     "usual_period_s",
 ]
@@ -154,6 +157,27 @@ def usual_period_s(time_s: NDArray[np.float64]) -> float:
     return float(np.median(steps)) if steps.size else float("nan")
 
 
+def longest_gapless_s(period_s: float, *, most_s: float = _LONGEST_STEP_S) -> float:
+    """Two readings further apart than this leave a gap [s]: 2.5 usual periods, from 0.5 s to 150 s.
+
+    Args:
+        period_s: The usual period between readings [s]; NaN where there is none, which gives 0.5 s.
+        most_s: The 150 s of power [s]: what changes less may be read less often.
+    """
+    if math.isnan(period_s):
+        return _SHORTEST_GAP_S
+    return min(max(_SHORTEST_GAP_S, _GAP_PERIODS * period_s), most_s)
+
+
+def longest_blind_s(series: Series) -> float:
+    """Two readings further apart than this do not bound what lies between them [s].
+
+    Args:
+        series: Power readings: 10.5 s for those of an instant, and as much longer as they average over.
+    """
+    return min(_LONGEST_BLIND_S + series.averaged_s, _LONGEST_STEP_S)
+
+
 def integrate_power(
     series: Series,
     *,
@@ -200,7 +224,7 @@ def integrate_for_bound(
         The energy, of which `high_j` is meant; gaps that follow each other are told as one.
     """
     line = lay_out_power(series)
-    step_s = min(_longest_step_s(line), _longest_blind_s(series))
+    step_s = min(_longest_step_s(line), longest_blind_s(series))
     return _integrate(series, line, window, (0.0, limit_w), step_s, is_merged=True)
 
 
@@ -260,13 +284,8 @@ def recorded_stretch(series: Series) -> RunWindow:
 
 def _longest_step_s(line: PowerLine) -> float:
     """Two readings further apart than this leave a gap [s]."""
-    shortest_s = _GAP_PERIODS if line.is_rounded else _SHORTEST_GAP_S  # a stamp may be off by a second
-    return min(max(shortest_s, _GAP_PERIODS * line.usual_s), _LONGEST_STEP_S)
-
-
-def _longest_blind_s(series: Series) -> float:
-    """Two readings further apart than this do not bound what lies between them [s]."""
-    return min(_LONGEST_BLIND_S + series.averaged_s, _LONGEST_STEP_S)
+    gapless_s = longest_gapless_s(line.usual_s)
+    return max(_GAP_PERIODS, gapless_s) if line.is_rounded else gapless_s  # a stamp may be off by a second
 
 
 class _Sums:
@@ -378,7 +397,7 @@ def _integrate(
         n_repeated=line.n_repeated,
         n_backwards=line.n_backwards,
         period_s=line.usual_s,
-        is_slow=line.usual_s > _longest_blind_s(series),
+        is_slow=line.usual_s > longest_blind_s(series),
         is_clock_doubted=is_doubted,
         is_mixed=line.is_mixed,
         is_rounded=line.is_rounded,

@@ -1,5 +1,6 @@
 """What a recording holds, and how good each of its readings is, before anything is estimated from it."""
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,15 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flopwitness.foundation.units import NANOSECOND_PER_SECOND
-from flopwitness.measure.energy import doubt_clock
+from flopwitness.measure.energy import doubt_clock, longest_blind_s, longest_gapless_s
 from flopwitness.measure.samples import Channel, Scope, Series, Timing, Trace
 
 __all__ = ["Grade", "Group", "Reading", "group_readings", "list_readings"]
 
-_GAP_PERIODS: Final = 2.5
-_SHORTEST_GAP_S: Final = 0.5
-_LONGEST_POWER_STEP_S: Final = 150.0  # as for the energy
-_BLIND_S: Final = 10.5  # as for the bound: what lies between rarer readings is not known
 _WELL_COVERED: Final = 0.99
 _FAIRLY_COVERED: Final = 0.8
 _POWER: Final = (Channel.POWER_W, Channel.POWER_AVERAGE_W)
@@ -137,10 +134,11 @@ def _coverage(series: Series, clock_ns: NDArray[np.int64], duration_s: float) ->
     is_forward = steps_s > 0
     if not is_forward.any():
         return 0.0
-    longest_s = max(_SHORTEST_GAP_S, _GAP_PERIODS * float(np.median(steps_s[is_forward])))
+    usual_s, is_power = float(np.median(steps_s[is_forward])), series.channel in _POWER
+    longest_s = longest_gapless_s(usual_s) if is_power else longest_gapless_s(usual_s, most_s=math.inf)
     is_covered = is_forward & (steps_s <= longest_s)
-    if series.channel in _POWER:  # as its energy is counted
-        is_covered &= (steps_s <= _LONGEST_POWER_STEP_S) & (np.diff(places) == 1)
+    if is_power:  # as its energy is counted
+        is_covered &= np.diff(places) == 1
     return min(1.0, float(steps_s[is_covered].sum()) / duration_s)
 
 
@@ -170,7 +168,7 @@ def _grade(series: Series, *, coverage: float, period_s: float, n_missing: int) 
 
 def _doubt_power(series: Series, period_s: float) -> list[str]:
     doubts = []
-    if period_s > _BLIND_S + series.averaged_s:
+    if period_s > longest_blind_s(series):
         doubts.append("too rare to bound what lies between")
     if series.averaged_s:
         doubts.append(f"may be a mean over {series.averaged_s:g} s")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flopwitness.foundation.units import NANOSECOND_PER_SECOND
-from flopwitness.measure.energy import usual_period_s
+from flopwitness.measure.energy import longest_gapless_s, usual_period_s
 from flopwitness.measure.reading_blocks import step_blocks
 from flopwitness.measure.running_clock import usual_step_s
 from flopwitness.measure.samples import Channel, Series
@@ -27,9 +27,6 @@ __all__ = [
     "usable_w",
 ]
 
-_GAP_PERIODS: Final = 2.5
-_SHORTEST_GAP_S: Final = 0.5
-_LONGEST_STEP_S: Final = 150.0  # as for the energy of a run
 _MOST_W: Final = 1e12  # as for the energy of a run: no device draws it
 _POWER_CHANNELS: Final = (Channel.POWER_W, Channel.POWER_AVERAGE_W)
 
@@ -172,17 +169,11 @@ def longest_step_s(time_s: NDArray[np.float64]) -> float:
     Args:
         time_s: Times [s], shape (n,), not decreasing.
     """
-    return _gap_s(usual_period_s(time_s))
+    return longest_gapless_s(usual_period_s(time_s))
 
 
 def _usual_gap_s(utc_ns: NDArray[np.int64]) -> float:
     """The same for times in any order [ns]."""
     in_order = bool((utc_ns[1:] >= utc_ns[:-1]).all())
     sorted_ns = utc_ns if in_order else np.sort(utc_ns)
-    return _gap_s(usual_step_s(lambda: step_blocks(sorted_ns)))
-
-
-def _gap_s(period_s: float) -> float:
-    if np.isnan(period_s):
-        return _SHORTEST_GAP_S
-    return min(max(_SHORTEST_GAP_S, _GAP_PERIODS * period_s), _LONGEST_STEP_S)
+    return longest_gapless_s(usual_step_s(lambda: step_blocks(sorted_ns)))

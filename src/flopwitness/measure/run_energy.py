@@ -54,8 +54,11 @@ def measure_energy(frame: Frame, findings: list[Finding]) -> RunEnergy | None:
 
 
 def is_measured(energy: RunEnergy) -> bool:
-    """Whether readings cover any of the run: what nobody measured is not known, and not 0 J."""
-    return any(device.covered_s + device.bridged_s > 0 for device in energy.devices)
+    """Whether the readings tell of any of the run: what nobody measured is not known, and not 0 J.
+
+    A counter that stands still all the time covers nothing, and shows nothing across that gap either.
+    """
+    return any(device.covered_s > 0 or device.shown_j > 0 for device in energy.devices)
 
 
 def _most_recorded(frame: Frame) -> float | None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from flopwitness.foundation.units import NANOSECOND_PER_SECOND
 from flopwitness.measure.middle import Blocks, middle_pair
 
-__all__ = ["RunningClock", "laid_out_ns", "usual_step_s"]
+__all__ = ["RunningClock", "laid_out_ns", "laid_out_ticks", "usual_step_s"]
 
 
 class RunningClock:
@@ -89,3 +89,24 @@ def laid_out_ns(first_ns: int, last_ns: int, steps: Blocks) -> int:
         return last_ns - first_ns
     clock.usual_s = usual_step_s(steps)
     return round(clock.time_s(last_ns) * NANOSECOND_PER_SECOND)
+
+
+def laid_out_ticks(ticks_ns: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    """Ticks that never run back, from the same first one, and how many steps back there were.
+
+    Args:
+        ticks_ns: Ticks of a clock [ns], shape (n,).
+
+    Returns:
+        The ticks [ns], shape (n,), with each step back as one usual step forward, and none where no step
+        leads forward.
+    """
+    steps_ns = np.diff(ticks_ns)
+    is_back = steps_ns < 0
+    if not is_back.any():
+        return ticks_ns, 0
+    forward_ns = steps_ns[steps_ns > 0]
+    steps_ns[is_back] = int(np.median(forward_ns)) if forward_ns.size else 0
+    return ticks_ns[0] + np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(steps_ns)]), int(
+        is_back.sum()
+    )

@@ -18,6 +18,7 @@ from flopwitness.measure.dead_readings import leave_out_dead
 from flopwitness.measure.energy import integrate_power
 from flopwitness.measure.paired import longest_step_s
 from flopwitness.measure.power_choice import choose_power
+from flopwitness.measure.running_clock import laid_out_ticks
 from flopwitness.measure.samples import Channel, Series, Timing, Trace
 from flopwitness.measure.sessions import Session, SessionRule, find_sessions, session_energy
 from flopwitness.measure.timing import assess_times
@@ -233,15 +234,8 @@ def _metered(power: Series, idle_w: float | None) -> DeviceUse:
 
 def _laid_out(series: Series) -> Series:
     """The series on a clock that never runs back: each step back is one usual step, as for a run's energy."""
-    steps_ns = np.diff(series.utc_ns)
-    is_back = steps_ns < 0
-    if not is_back.any():
-        return series
-    forward_ns = steps_ns[steps_ns > 0]
-    steps_ns[is_back] = int(np.median(forward_ns)) if forward_ns.size else 0
-    return replace(
-        series, utc_ns=series.utc_ns[0] + np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(steps_ns)])
-    )
+    utc_ns, n_back = laid_out_ticks(series.utc_ns)
+    return replace(series, utc_ns=utc_ns) if n_back else series
 
 
 def _counted(counter: Series, idle_w: float | None) -> Totals:

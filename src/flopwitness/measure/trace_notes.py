@@ -38,50 +38,13 @@ _MOST_COUNTED: Final = 500_000_000
 
 def describe_trace(trace: Trace) -> dict[str, Any]:
     """Everything but the readings; instants as decimal strings, because they pass 2^53."""
-    declared = trace.declaration
     return {
         "spec": SPEC,
-        "series": [
-            {
-                "device": item.device,
-                "channel": str(item.channel),
-                "scope": str(item.scope),
-                "conversion": item.conversion,
-                "is_estimate": item.is_estimate,
-                "part": item.part,
-                "timing": str(item.timing),
-                "averaged_s": item.averaged_s,
-                "counter_range_j": item.counter_range_j,
-                "has_monotonic": item.monotonic_ns is not None,
-            }
-            for item in trace.series
-        ],
+        "series": [_describe_series(item) for item in trace.series],
         "marks": [{"name": m.name, "utc_ns": str(m.utc_ns), "where": m.where} for m in trace.marks],
-        "windows": [
-            {
-                "start_utc_ns": str(w.start_utc_ns),
-                "stop_utc_ns": None if w.stop_utc_ns is None else str(w.stop_utc_ns),
-                "status": w.status,
-            }
-            for w in trace.windows
-        ],
-        "extent": None
-        if trace.extent is None
-        else {
-            "start_utc_ns": str(trace.extent.start_utc_ns),
-            "stop_utc_ns": str(trace.extent.stop_utc_ns),
-        },
-        "declaration": None
-        if declared is None
-        else {
-            "benchmark": declared.benchmark,
-            "platform": declared.platform,
-            "nodes": declared.nodes,
-            "chips": declared.chips,
-            "chip_name": declared.chip_name,
-            "other_chip_names": list(declared.other_chip_names),
-            "differing": list(declared.differing),
-        },
+        "windows": [{**_describe_window(w), "status": w.status} for w in trace.windows],
+        "extent": None if trace.extent is None else _describe_window(trace.extent),
+        "declaration": None if trace.declaration is None else _describe_declaration(trace.declaration),
         "skipped": [{"where": s.where, "expected": s.expected, "found": s.found} for s in trace.skipped],
         "n_skipped": trace.n_skipped,
         "provenance": [
@@ -98,18 +61,53 @@ def describe_trace(trace: Trace) -> dict[str, Any]:
             }
             for d in trace.devices
         ],
-        "findings": [
-            {
-                "code": f.code,
-                "severity": str(f.severity),
-                "message": f.message,
-                "where": f.where,
-                "expected": f.expected,
-                "found": f.found,
-                "count": f.count,
-            }
-            for f in trace.findings
-        ],
+        "findings": [_describe_finding(f) for f in trace.findings],
+    }
+
+
+def _describe_series(series: Series) -> dict[str, Any]:
+    return {
+        "device": series.device,
+        "channel": str(series.channel),
+        "scope": str(series.scope),
+        "conversion": series.conversion,
+        "is_estimate": series.is_estimate,
+        "part": series.part,
+        "timing": str(series.timing),
+        "averaged_s": series.averaged_s,
+        "counter_range_j": series.counter_range_j,
+        "has_monotonic": series.monotonic_ns is not None,
+    }
+
+
+def _describe_window(window: RunWindow) -> dict[str, Any]:
+    return {
+        "start_utc_ns": str(window.start_utc_ns),
+        "stop_utc_ns": None if window.stop_utc_ns is None else str(window.stop_utc_ns),
+    }
+
+
+def _describe_declaration(declared: Declaration) -> dict[str, Any]:
+    return {
+        "benchmark": declared.benchmark,
+        "platform": declared.platform,
+        "nodes": declared.nodes,
+        "chips": declared.chips,
+        "chip_name": declared.chip_name,
+        "other_chip_names": list(declared.other_chip_names),
+        "differing": list(declared.differing),
+    }
+
+
+def _describe_finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "code": finding.code,
+        "severity": str(finding.severity),
+        "message": finding.message,
+        "where": finding.where,
+        "expected": finding.expected,
+        "found": finding.found,
+        "count": finding.count,
     }
 
 

@@ -20,18 +20,17 @@ from flopwitness.catalogue.rules import decode_rules
 from flopwitness.foundation.encoding import decode_json
 from flopwitness.foundation.errors import DecodeError
 from flopwitness.measure.reference import decode_reference, encode_reference, load_reference
-from flopwitness.measure.samples import Scope, Skipped, Trace
+from flopwitness.measure.samples import Skipped, Trace
+from flopwitness.measure.sources import power_log, result_log
 from flopwitness.measure.sources.containers import Limits, decode_container
 from flopwitness.measure.sources.formats import FORMATS, guess_format
-from flopwitness.measure.sources.mllog import decode_mllog, split_lines
-from flopwitness.measure.sources.power_log import decode_power_log
-from flopwitness.measure.sources.result_log import decode_result_log
+from flopwitness.measure.sources.mllog import decode_mllog
 from flopwitness.measure.sources.run_table import decode_run_table
 from flopwitness.measure.sources.source import Source
 from flopwitness.measure.sources.system_json import decode_system_json
 from flopwitness.measure.trace_file import decode_unpacked
 from flopwitness.testing.decoders import jetson, meters, nvidia, prometheus, tables
-from flopwitness.testing.known_decoder import KnownDecoder
+from flopwitness.testing.known_decoder import KnownDecoder, read_format
 
 __all__ = ["known_decoders"]
 
@@ -95,13 +94,13 @@ def known_decoders() -> tuple[KnownDecoder, ...]:
         ),
         KnownDecoder(
             name="power-log",
-            decode=lambda data: decode_power_log(data, where="log", device="node_1", scope=Scope.NODE),
+            decode=read_format(power_log.FORMATS[0]),
             seeds=(power, _switch_log()),
             recordings=("data/mlperf/**/node_*.txt", "data/mlperf/**/sw_*.txt"),
         ),
         KnownDecoder(
             name="result-log",
-            decode=lambda data: decode_result_log(data, where="log"),
+            decode=read_format(result_log.FORMATS[0]),
             seeds=(result,),
             recordings=("data/mlperf/time_only/*.txt", "data/mlperf/h100x8/dlrm_dcnv2/*.txt"),
         ),
@@ -186,7 +185,7 @@ def _catalogue_decoders() -> tuple[KnownDecoder, ...]:
 def _decode_mllog_whole(data: bytes) -> int:
     """How many events; one line that must be skipped counts as a refusal."""
     n_events = 0
-    for event in decode_mllog(split_lines(data), where="log"):
+    for event in decode_mllog(Source(blocks=[data], where="log", device="log").each_line(), where="log"):
         if isinstance(event, Skipped):
             raise DecodeError("a skipped line", where=event.where, expected=event.expected, found=event.found)
         n_events += 1

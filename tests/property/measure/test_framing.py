@@ -11,6 +11,7 @@ from flopwitness.foundation.units import NANOSECOND_PER_MILLISECOND
 from flopwitness.measure.framing import assess_clock, claimed_stretches, recorded_length_s, recorded_span
 from flopwitness.measure.samples import Trace
 from flopwitness.measure.sources.result_log import decode_result_log
+from flopwitness.measure.sources.source import Source
 
 START_MS = 1_700_000_000_000
 KEYS = st.sampled_from(["run_start", "run_stop", "eval_stop", "cache_clear", "submission_benchmark"])
@@ -23,7 +24,7 @@ def _decode(events: list[tuple[str, int]]) -> Trace | None:
         for key, late_ms in events
     )
     try:
-        return decode_result_log("\n".join(lines).encode(), where="r.txt")
+        return decode_result_log(Source(blocks=["\n".join(lines).encode()], where="r.txt", device="r"))
     except DecodeError:
         return None  # it marks no run
 

@@ -193,3 +193,15 @@ def test_the_energy_lies_between_its_ends_where_readings_start_late(
     assert energy is not None
     assert energy.high_j is not None
     assert energy.low_j == energy.shown_j < energy.high_j
+
+
+def test_a_counter_that_stands_still_shows_no_energy(
+    measure: Measure, make_series: MakeSeries, h100: Chip
+) -> None:
+    """What it counted is not known: neither 0 J nor little."""
+    stuck = make_series([5e6] * 601, channel=Channel.ENERGY_COUNTER_J, device="gpu_0")
+    answer = measure(stuck, count=1)
+    assert answer.energy is None
+    assert "counter-stuck" in _codes(answer)
+    assert answer.upper is not None
+    assert answer.upper.flop == _time_flop(h100, count=1, time_s=600)

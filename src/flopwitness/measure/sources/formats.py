@@ -36,25 +36,25 @@ from flopwitness.measure.sources import (
     pdu_csv,
     perf_stat,
     plain_table,
+    power_log,
     powercap,
     prometheus_reply,
     ptd_log,
     redfish,
+    result_log,
     rocm_smi,
     spl_log,
+    system_json,
     tegrastats,
     turbostat,
     zeus_csv,
 )
 from flopwitness.measure.sources.containers import Member, natural_key, open_members
 from flopwitness.measure.sources.format import Format
-from flopwitness.measure.sources.mllog import MARKER, decode_mllog
-from flopwitness.measure.sources.power_log import PowerLogReader, scope_from_name
-from flopwitness.measure.sources.result_log import ResultLogReader, join_extents, merge_windows
+from flopwitness.measure.sources.result_log import join_extents, merge_windows
 from flopwitness.measure.sources.skips import SkipTally, excerpt
 from flopwitness.measure.sources.snapshots import join_snapshots
 from flopwitness.measure.sources.source import ReadOptions, Source
-from flopwitness.measure.sources.system_json import SYSTEM_FIELDS, decode_system_json
 from flopwitness.measure.trace_file import (
     LARGEST_TRACE_BYTES,
     decode_trace_file,
@@ -66,7 +66,6 @@ from flopwitness.measure.trackers import settle_trackers
 __all__ = ["FORMATS", "HEAD_BYTES", "guess_format", "merge_traces", "read_evidence"]
 
 HEAD_BYTES: Final = 4 << 20
-_POWER_KEYS: Final = (b'"power_reading"', b'"interconnect_power_est"', b'"power_measurement_start"')
 _RAISED_IN_FOLDERS: Final = ("flopwitness-trace", "parquet-table", "mlperf-system", "mlperf-result")
 _UUID: Final = re.compile(r"GPU-[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _KEPT_BYTES: Final = 1 << 20
@@ -74,76 +73,22 @@ _MOST_NAMES: Final = 1_000  # each may come from a file of its own
 _MOST_DIFFERENCES: Final = 20
 
 
-def _is_system(head: bytes, name: str) -> bool:
-    del name
-    return head.lstrip().startswith(b"{") and any(f'"{field}"'.encode() in head for field in SYSTEM_FIELDS)
-
-
-def _is_power(head: bytes, name: str) -> bool:
-    del name
-    return MARKER in head and any(key in head for key in _POWER_KEYS)
-
-
-def _is_result(head: bytes, name: str) -> bool:
-    del name
-    return MARKER in head
-
-
 def _decode_own(source: Source) -> Trace:
     with spool(source.blocks, limit_bytes=LARGEST_TRACE_BYTES, where=source.where) as file:
         return decode_trace_file(file, where=source.where)
 
 
-def _decode_system(source: Source) -> Trace:
-    return Trace(declaration=decode_system_json(source.whole(), where=source.where))
-
-
-def _lines(source: Source) -> Iterator[bytes]:
-    return (line for batch in source.lines() for line in batch.lines)
-
-
-def _decode_power(source: Source) -> Trace:
-    """A power log; one file may hold the run's events too, and then what it skips is counted once."""
-    where = source.where
-    power, run = PowerLogReader(where), ResultLogReader(where)
-    for event in decode_mllog(run.watch(_lines(source)), where=where):
-        power.take(event)
-        run.take(event)
-    side = scope_from_name(where) or source.options.scope or Scope.NODE
-    readings = power.trace(device=source.device, scope=side)
-    if not run.has_run:
-        return readings
-    events = run.trace()
-    return replace(
-        readings,
-        marks=(*readings.marks, *events.marks),
-        windows=events.windows,
-        extent=events.extent,
-        declaration=events.declaration,
-    )
-
-
-def _decode_result(source: Source) -> Trace:
-    run = ResultLogReader(source.where)
-    for event in decode_mllog(run.watch(_lines(source)), where=source.where):
-        run.take(event)
-    return run.trace()
-
-
 _TRACE: Final = "flopwitness-trace"
 _OURS: Final = (Format(name=_TRACE, is_it=is_trace_file, decode=_decode_own),)
-_MLPERF: Final = (
-    Format(name="mlperf-system", is_it=_is_system, decode=_decode_system),
-    Format(name="mlperf-power", is_it=_is_power, decode=_decode_power),
-    Format(name="mlperf-result", is_it=_is_result, decode=_decode_result),
-)
 
 # Tried in this order; the more special stand first, and what any table could be stands last.
 FORMATS: Final = (
     *_OURS,
     *parquet_table.FORMATS,
     *loadgen_log.FORMATS,
-    *_MLPERF,
+    *system_json.FORMATS,
+    *power_log.FORMATS,
+    *result_log.FORMATS,
     *nvidia_xml.FORMATS,
     *nvidia_query.FORMATS,
     *nvidia_csv.FORMATS,

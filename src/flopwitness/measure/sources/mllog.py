@@ -18,21 +18,19 @@ from flopwitness.foundation.encoding import JsonValue, decode_json
 from flopwitness.foundation.errors import DecodeError
 from flopwitness.foundation.units import NANOSECOND_PER_MILLISECOND
 from flopwitness.measure.samples import RunWindow, Skipped
+from flopwitness.measure.sources.lines import LONGEST_LINE_BYTES
 from flopwitness.measure.sources.skips import excerpt
 
 __all__ = [
-    "LONGEST_LINE_BYTES",
     "MARKER",
     "MOST_PER_LOG",
     "TIMED_BY_SERIES",
     "ExtentTally",
     "MllogEvent",
     "decode_mllog",
-    "split_lines",
 ]
 
 MARKER: Final = b":::MLLOG"
-LONGEST_LINE_BYTES: Final = 1 << 20
 MOST_PER_LOG: Final = 10_000  # marks, devices or runs that one log may name
 TIMED_BY_SERIES: Final = ("power_reading", "interconnect_power_est")  # events whose times a series keeps
 _VALUE: Final = re.compile(
@@ -98,7 +96,7 @@ def decode_mllog(lines: Iterable[bytes], *, where: str) -> Iterator[MllogEvent |
     """The events of a log in its order, streaming; lines without the marker are passed over.
 
     Args:
-        lines: Lines with or without their ends; `split_lines` gives them in bounded memory.
+        lines: Lines with or without their ends; `Source.each_line` gives them in bounded memory.
         where: The log's name, for `Skipped`.
 
     Yields:
@@ -118,16 +116,6 @@ def decode_mllog(lines: Iterable[bytes], *, where: str) -> Iterator[MllogEvent |
                     yield event
                 else:
                     yield Skipped(where=f"{where}:{number}", expected=event, found=excerpt(line))
-
-
-def split_lines(data: bytes) -> Iterator[bytes]:
-    r"""The lines of `data` without their `\n`; of too long a line, one byte more than is allowed."""
-    start = 0
-    while start < len(data):
-        end = data.find(b"\n", start)
-        end = len(data) if end < 0 else end
-        yield data[start : min(end, start + LONGEST_LINE_BYTES + 1)]
-        start = end + 1
 
 
 def _texts(line: bytes) -> list[bytes]:

@@ -9,6 +9,7 @@ import math
 import re
 from array import array
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -16,39 +17,42 @@ import numpy as np
 from flopwitness.foundation.encoding import JsonValue
 from flopwitness.foundation.errors import DecodeError
 from flopwitness.measure.samples import Channel, Mark, Scope, Series, Skipped, Trace
+from flopwitness.measure.sources.format import Format
 from flopwitness.measure.sources.mllog import (
+    MARKER,
     MOST_PER_LOG,
     TIMED_BY_SERIES,
     ExtentTally,
     MllogEvent,
     decode_mllog,
-    split_lines,
 )
+from flopwitness.measure.sources.result_log import ResultLogReader
 from flopwitness.measure.sources.skips import SkipTally, excerpt
+from flopwitness.measure.sources.source import Source
 
-__all__ = ["PowerLogReader", "decode_power_log", "scope_from_name"]
+__all__ = ["FORMATS", "decode_power_log", "scope_from_name"]
 
 _READING, _SWITCH_ESTIMATE = TIMED_BY_SERIES
 _CONVERSION: Final = "conversion_eff"
 _MARKS: Final = ("power_measurement_start", "power_measurement_stop")
+_SIGNS: Final = tuple(f'"{name}"'.encode() for name in (*TIMED_BY_SERIES, _MARKS[0]))
 _LONGEST_NAME: Final = 200
 _SIDE: Final = re.compile(r"power[_-](ac|dc)(?![a-z])", re.IGNORECASE)
 
 
-def decode_power_log(data: bytes, *, where: str, device: str, scope: Scope) -> Trace:
+def decode_power_log(source: Source) -> Trace:
     """The readings, marks and conversion factor of one power log.
 
     MLPerf's own summary multiplies readings by the conversion factor; here the factor travels beside them.
 
     Args:
-        data: The log.
-        where: The log's name, for errors and skipped lines.
-        device: The node's name; a log whose readings name several hosts gives `device/host` for each.
-        scope: What the readings cover. Switch estimates always have `Scope.SWITCH`.
+        source: The log. One whose readings name several hosts gives `device/host` for each. They cover
+            what its path says, else what the user says, else the node; switch estimates always the switch.
 
     Returns:
         One series [W] per node in the order of the log, then one per switch, marked as an estimate. The
-        extent holds the times of events that are none of a power log's own.
+        extent holds the times of events that are none of a power log's own. Where the log holds a run's
+        events too, their marks, windows, extent and declaration; what is skipped is counted once.
 
     Raises:
         DecodeError: No reading and no switch estimate is in it.
@@ -56,10 +60,23 @@ def decode_power_log(data: bytes, *, where: str, device: str, scope: Scope) -> T
     Source:
         MLCommons Training v4.0 rules, power; mlperf_logging/result_summarizer, for the factor.
     """
-    reader = PowerLogReader(where)
-    for event in decode_mllog(split_lines(data), where=where):
-        reader.take(event)
-    return reader.trace(device=device, scope=scope)
+    where = source.where
+    power, run = _PowerLogReader(where), ResultLogReader(where)
+    for event in decode_mllog(run.watch(source.each_line()), where=where):
+        power.take(event)
+        run.take(event)
+    scope = scope_from_name(where) or source.options.scope or Scope.NODE
+    readings = power.trace(device=source.device, scope=scope)
+    if not run.has_run:
+        return readings
+    events = run.trace()
+    return replace(
+        readings,
+        marks=(*readings.marks, *events.marks),
+        windows=events.windows,
+        extent=events.extent,
+        declaration=events.declaration,
+    )
 
 
 def scope_from_name(name: str) -> Scope | None:
@@ -90,7 +107,7 @@ class _Readings:
         )
 
 
-class PowerLogReader:
+class _PowerLogReader:
     """What has been read of one log so far."""
 
     def __init__(self, where: str) -> None:
@@ -207,3 +224,11 @@ def _power_w(value: JsonValue) -> float:
 def _name(metadata: Mapping[str, JsonValue], key: str) -> str:
     name = metadata.get(key)
     return name if isinstance(name, str) and len(name) <= _LONGEST_NAME else ""
+
+
+def _is_power(head: bytes, name: str) -> bool:
+    del name
+    return MARKER in head and any(sign in head for sign in _SIGNS)
+
+
+FORMATS: Final = (Format(name="mlperf-power", is_it=_is_power, decode=decode_power_log),)

@@ -13,17 +13,13 @@ from flopwitness.foundation.encoding import JsonValue, decode_json
 from flopwitness.foundation.errors import DecodeError
 from flopwitness.foundation.units import NANOSECOND_PER_SECOND
 from flopwitness.measure.samples import Declaration, Mark, RunWindow, Skipped, Trace
-from flopwitness.measure.sources.mllog import (
-    MOST_PER_LOG,
-    ExtentTally,
-    MllogEvent,
-    decode_mllog,
-    split_lines,
-)
+from flopwitness.measure.sources.format import Format
+from flopwitness.measure.sources.mllog import MARKER, MOST_PER_LOG, ExtentTally, MllogEvent, decode_mllog
 from flopwitness.measure.sources.skips import SkipTally
+from flopwitness.measure.sources.source import Source
 from flopwitness.measure.sources.system_json import SYSTEM_FIELDS, declare_system
 
-__all__ = ["SAME_RUN_NS", "ResultLogReader", "decode_result_log", "join_extents", "merge_windows"]
+__all__ = ["FORMATS", "SAME_RUN_NS", "ResultLogReader", "decode_result_log", "join_extents", "merge_windows"]
 
 SAME_RUN_NS: Final = 60 * NANOSECOND_PER_SECOND  # ranks of one run report within this span
 _SYSTEM_MARKER: Final = b":::SYSJSON"
@@ -31,12 +27,11 @@ _LONGEST_TEXT: Final = 1_000
 _NODES_IN_PLATFORM: Final = re.compile(r"([0-9]{1,7})x(?=\S)")
 
 
-def decode_result_log(data: bytes, *, where: str) -> Trace:
+def decode_result_log(source: Source) -> Trace:
     """The runs and the declaration of one result log.
 
     Args:
-        data: The log: standard output of a training job, other lines included.
-        where: The log's name, for errors and skipped lines.
+        source: The log: standard output of a training job, other lines included.
 
     Returns:
         A trace without series. A run without `run_stop` has no stop; a stop before its start is kept. Of
@@ -49,8 +44,8 @@ def decode_result_log(data: bytes, *, where: str) -> Trace:
     Source:
         MLCommons, mlperf_logging/mllog/constants.py: the names of the events.
     """
-    reader = ResultLogReader(where)
-    for event in decode_mllog(reader.watch(split_lines(data)), where=where):
+    reader = ResultLogReader(source.where)
+    for event in decode_mllog(reader.watch(source.each_line()), where=source.where):
         reader.take(event)
     return reader.trace()
 
@@ -242,3 +237,11 @@ class ResultLogReader:
 
 def _text(value: JsonValue) -> str:
     return value if isinstance(value, str) and len(value) <= _LONGEST_TEXT else ""
+
+
+def _is_result(head: bytes, name: str) -> bool:
+    del name
+    return MARKER in head
+
+
+FORMATS: Final = (Format(name="mlperf-result", is_it=_is_result, decode=decode_result_log),)

@@ -79,6 +79,10 @@ class Source:
         """
         return split_blocks(decode_blocks(self.blocks))
 
+    def each_line(self) -> Iterator[bytes]:
+        """The same lines one by one."""
+        return (line for batch in self.lines() for line in batch.lines)
+
     def whole(self, *, limit_bytes: int = LARGEST_WHOLE_BYTES) -> bytes:
         """The whole file, for formats that can be read in no other way.
 

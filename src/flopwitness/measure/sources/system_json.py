@@ -10,9 +10,11 @@ from typing import Final
 
 from flopwitness.foundation.encoding import JsonValue, decode_json
 from flopwitness.foundation.errors import DecodeError
-from flopwitness.measure.samples import Declaration
+from flopwitness.measure.samples import Declaration, Trace
+from flopwitness.measure.sources.format import Format
+from flopwitness.measure.sources.source import Source
 
-__all__ = ["SYSTEM_FIELDS", "declare_system", "decode_system_json"]
+__all__ = ["FORMATS", "SYSTEM_FIELDS", "declare_system", "decode_system_json"]
 
 SYSTEM_FIELDS: Final = ("number_of_nodes", "accelerators_per_node", "accelerator_model_name")
 _WHOLE_NUMBER: Final = re.compile(r"[0-9]{1,9}")
@@ -82,3 +84,15 @@ def _show(value: JsonValue) -> str:
     if isinstance(value, int) and abs(value) > _LARGEST_COUNT:
         return f"a number of {value.bit_length()} bits"
     return repr(value)[:80]
+
+
+def _is_system(head: bytes, name: str) -> bool:
+    del name
+    return head.lstrip().startswith(b"{") and any(f'"{field}"'.encode() in head for field in SYSTEM_FIELDS)
+
+
+def _decode_system(source: Source) -> Trace:
+    return Trace(declaration=decode_system_json(source.whole(), where=source.where))
+
+
+FORMATS: Final = (Format(name="mlperf-system", is_it=_is_system, decode=_decode_system),)

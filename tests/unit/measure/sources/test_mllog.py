@@ -3,18 +3,14 @@
 import pytest
 
 from flopwitness.measure.samples import RunWindow, Skipped
-from flopwitness.measure.sources.mllog import (
-    LONGEST_LINE_BYTES,
-    ExtentTally,
-    MllogEvent,
-    decode_mllog,
-    split_lines,
-)
+from flopwitness.measure.sources.lines import LONGEST_LINE_BYTES
+from flopwitness.measure.sources.mllog import ExtentTally, MllogEvent, decode_mllog
 from flopwitness.measure.sources.skips import SkipTally, excerpt
+from flopwitness.measure.sources.source import Source
 
 
 def _decode(data: bytes) -> list[MllogEvent | Skipped]:
-    return list(decode_mllog(split_lines(data), where="log"))
+    return list(decode_mllog(Source(blocks=[data], where="log", device="log").each_line(), where="log"))
 
 
 def _event(data: bytes) -> MllogEvent:
@@ -180,19 +176,6 @@ def test_too_long_a_line_is_skipped_and_the_next_one_read() -> None:
 def test_a_line_of_the_longest_length_is_read() -> None:
     text = b':::MLLOG {"time_ms":1,"key":"k"}'
     assert _event(b" " * (LONGEST_LINE_BYTES - len(text)) + text).key == "k"
-
-
-def test_too_long_a_line_is_not_held_whole() -> None:
-    (line,) = split_lines(b"a" * (3 * LONGEST_LINE_BYTES))
-    assert len(line) == LONGEST_LINE_BYTES + 1
-
-
-@pytest.mark.parametrize(
-    ("data", "lines"),
-    [(b"", []), (b"a", [b"a"]), (b"a\n", [b"a"]), (b"\n\na\r\nb", [b"", b"", b"a\r", b"b"])],
-)
-def test_lines_are_split_at_line_feeds_only(data: bytes, lines: list[bytes]) -> None:
-    assert list(split_lines(data)) == lines
 
 
 def test_an_excerpt_is_short_and_printable() -> None:

@@ -10,6 +10,7 @@ from flopwitness.foundation.errors import DecodeError
 from flopwitness.measure.samples import Channel, RunWindow, Scope, Trace
 from flopwitness.measure.sources import power_log
 from flopwitness.measure.sources.power_log import decode_power_log, scope_from_name
+from flopwitness.measure.sources.source import ReadOptions, Source
 
 STRICT = "one strict JSON object after :::MLLOG"
 
@@ -19,7 +20,9 @@ def _line(key: str, value: object, *, time_ms: int = 1_000, metadata: object = "
 
 
 def _decode(*lines: str, scope: Scope = Scope.NODE) -> Trace:
-    return decode_power_log("\n".join(lines).encode(), where="n.txt", device="node_1", scope=scope)
+    data = "\n".join(lines).encode()
+    options = ReadOptions(scope=scope)
+    return decode_power_log(Source(blocks=[data], where="n.txt", device="node_1", options=options))
 
 
 def test_readings_come_back_in_the_order_of_the_log() -> None:

@@ -8,6 +8,7 @@ from flopwitness.foundation.errors import DecodeError
 from flopwitness.measure.samples import Declaration, Mark, RunWindow, Trace
 from flopwitness.measure.sources import result_log
 from flopwitness.measure.sources.result_log import decode_result_log, join_extents, merge_windows
+from flopwitness.measure.sources.source import Source
 
 _S = 10**9
 
@@ -19,7 +20,7 @@ def _line(key: str, value: object = None, *, at_s: float = 0, status: str | None
 
 
 def _decode(*lines: str) -> Trace:
-    return decode_result_log("\n".join(lines).encode(), where="r.txt")
+    return decode_result_log(Source(blocks=["\n".join(lines).encode()], where="r.txt", device="r"))
 
 
 def _window(start_s: float, stop_s: float | None, status: str = "") -> RunWindow:

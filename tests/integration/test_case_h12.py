@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from flopwitness.measure.host_energy import add_host_energy
+from flopwitness.measure.host_energy import HostEnergy, measure_hosts
 from flopwitness.measure.samples import Scope, Timing, Trace
 from flopwitness.measure.sources.powercap import FORMATS
 from flopwitness.measure.sources.source import Source
@@ -23,6 +23,11 @@ def energies_j(trace: Trace) -> dict[tuple[Scope, str], float]:
     return {(one.scope, one.part): float(one.value[-1] - one.value[0]) for one in trace.series}
 
 
+def _host_energy(trace: Trace) -> HostEnergy:
+    (host,) = measure_hosts(trace)
+    return host.energy
+
+
 def test_every_zone_is_read_with_its_scope(trace: Trace, energies_j: dict[tuple[Scope, str], float]) -> None:
     assert list(energies_j) == [
         (Scope.CPU, "package-0"),
@@ -38,9 +43,9 @@ def test_every_zone_is_read_with_its_scope(trace: Trace, energies_j: dict[tuple[
 
 
 def test_packages_and_memory_add_up_and_nothing_else(
-    expected: dict[str, Any], energies_j: dict[tuple[Scope, str], float]
+    expected: dict[str, Any], trace: Trace, energies_j: dict[tuple[Scope, str], float]
 ) -> None:
-    energy = add_host_energy(energies_j)
+    energy = _host_energy(trace)
     expect = expected["expect"]
     assert energies_j[Scope.CPU, "package-0"] == expect["cpu_package_j"]
     assert energies_j[Scope.DRAM, "package-0/dram"] == expect["dram_j"]
@@ -50,9 +55,9 @@ def test_packages_and_memory_add_up_and_nothing_else(
 
 
 def test_the_wrong_answers_are_given_nowhere(
-    expected: dict[str, Any], energies_j: dict[tuple[Scope, str], float]
+    expected: dict[str, Any], trace: Trace, energies_j: dict[tuple[Scope, str], float]
 ) -> None:
-    energy = add_host_energy(energies_j)
+    energy = _host_energy(trace)
     given = {energy.cpu_j, energy.dram_j, energy.cpu_plus_dram_j, energy.platform_j}
     wrong = expected["wrong_answers"]
     assert sum(energies_j.values()) == wrong["all_zones_added_j"]

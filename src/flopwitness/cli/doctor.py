@@ -9,6 +9,7 @@ from flopwitness.cli.options import format_option, json_option, paths_argument, 
 from flopwitness.cli.settings import check_settings_place, find_settings_used
 from flopwitness.cli.told import name_command, tell_scope_overruled, tell_settings_used
 from flopwitness.measure.daylight import assess_daylight
+from flopwitness.measure.host_energy import measure_hosts
 from flopwitness.measure.inventory import list_readings
 from flopwitness.measure.quality import assess_reading
 from flopwitness.measure.sources.source import ReadOptions
@@ -50,9 +51,9 @@ def command(
         context,
         settings,
     )
-    readings = list_readings(trace)
+    readings, hosts = list_readings(trace), measure_hosts(trace)
     if as_json:
-        click.echo(encode_answer(render_doctor(trace, readings, findings)))
+        click.echo(encode_answer(render_doctor(trace, readings, hosts, findings)))
     else:
-        click.echo(render_doctor_text(trace, readings, findings), nl=False)
+        click.echo(render_doctor_text(trace, readings, hosts, findings), nl=False)
     return 0

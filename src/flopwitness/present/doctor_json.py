@@ -6,6 +6,7 @@ from typing import Any
 
 from flopwitness.foundation.clock import format_utc
 from flopwitness.foundation.verdict import Finding
+from flopwitness.measure.host_energy import HostUse
 from flopwitness.measure.inventory import Reading
 from flopwitness.measure.samples import Trace
 from flopwitness.present.finding_json import render_finding
@@ -15,12 +16,15 @@ __all__ = ["render_doctor"]
 SPEC = "flopwitness/doctor/v1"
 
 
-def render_doctor(trace: Trace, readings: Sequence[Reading], findings: Sequence[Finding]) -> dict[str, Any]:
+def render_doctor(
+    trace: Trace, readings: Sequence[Reading], hosts: Sequence[HostUse], findings: Sequence[Finding]
+) -> dict[str, Any]:
     """The record of what logs hold.
 
     Args:
         trace: The recording.
         readings: Its channels (`list_readings`).
+        hosts: The energy of its hosts (`measure_hosts`).
         findings: What is odd about it, worst first.
     """
     return {
@@ -40,6 +44,7 @@ def render_doctor(trace: Trace, readings: Sequence[Reading], findings: Sequence[
             for device in trace.devices
         ],
         "readings": [_render_reading(reading) for reading in readings],
+        "hosts": [_render_host(host) for host in hosts],
         "n_runs": len(trace.windows),
         "n_skipped": trace.n_skipped,
         "findings": [render_finding(finding) for finding in findings],
@@ -62,6 +67,18 @@ def _render_reading(reading: Reading) -> dict[str, Any]:
         "high": _number(reading.high),
         "grade": str(reading.grade),
         "doubts": list(reading.doubts),
+    }
+
+
+def _render_host(host: HostUse) -> dict[str, Any]:
+    energy = host.energy
+    return {
+        "device": host.device,
+        "cpu_j": energy.cpu_j,
+        "dram_j": energy.dram_j,
+        "cpu_plus_dram_j": energy.cpu_plus_dram_j,
+        "platform_j": energy.platform_j,
+        "coverage": host.coverage,
     }
 
 

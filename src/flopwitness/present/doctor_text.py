@@ -7,8 +7,9 @@ from typing import Final
 import numpy as np
 
 from flopwitness.foundation.clock import format_utc
-from flopwitness.foundation.units import format_duration
+from flopwitness.foundation.units import format_duration, format_energy
 from flopwitness.foundation.verdict import Finding, Severity
+from flopwitness.measure.host_energy import HostUse
 from flopwitness.measure.inventory import Group, Reading, group_readings
 from flopwitness.measure.samples import Channel, Scope, Series, Trace
 from flopwitness.present.safe_text import join_lines, name_count
@@ -33,12 +34,15 @@ _NO_ACCELERATOR: Final = frozenset(
 _SUFFIXES: Final = {"_w": "W", "_pct": "%", "_byte": "byte", "_byte_per_s": "byte/s", "_j": "J"}
 
 
-def render_doctor_text(trace: Trace, readings: Sequence[Reading], findings: Sequence[Finding]) -> str:
+def render_doctor_text(
+    trace: Trace, readings: Sequence[Reading], hosts: Sequence[HostUse], findings: Sequence[Finding]
+) -> str:
     """The whole answer of `doctor` for logs, ready to print.
 
     Args:
         trace: The recording.
         readings: Its channels (`list_readings`).
+        hosts: The energy of its hosts (`measure_hosts`).
         findings: What is odd about it, worst first.
     """
     lines = [*_file_lines(trace), *_time_lines(readings), *_device_lines(trace)]
@@ -46,7 +50,7 @@ def render_doctor_text(trace: Trace, readings: Sequence[Reading], findings: Sequ
         lines += _group_lines(group)
     if not readings:
         lines.append("  no readings")
-    lines += _run_lines(trace)
+    lines += [*_host_lines(hosts), *_run_lines(trace)]
     if findings:
         lines.append("findings")
         width = max(len(finding.code) for finding in findings) + 2
@@ -124,6 +128,24 @@ def _range(group: Group) -> str:
 def _figure(value: float) -> str:
     """Four digits, or every digit before the point up to a billion."""
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e9 else f"{value:.4g}"  # noqa: PLR2004
+
+
+def _host_lines(hosts: Sequence[HostUse]) -> Iterator[str]:
+    """The energy of each host, with what overlaps told apart and never added."""
+    for host in hosts[:_MOST_NAMES]:
+        energy = host.energy
+        parts = (
+            ("processors", energy.cpu_j),
+            ("memory", energy.dram_j),
+            ("both together", energy.cpu_plus_dram_j),
+            ("the platform's own meter", energy.platform_j),
+        )
+        told = [f"{name} {format_energy(energy_j)}" for name, energy_j in parts if energy_j is not None]
+        text = f"{', '.join(told) or 'energy not known'}; {100 * host.coverage:.1f} % of the time covered"
+        yield from _wrapped(text, head=f"  {f'host {host.device}':<26}")
+    rest = len(hosts) - _MOST_NAMES
+    if rest > 0:
+        yield f"  and {name_count(rest, 'more host')}"
 
 
 def _run_lines(trace: Trace) -> Iterator[str]:

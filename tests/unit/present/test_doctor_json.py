@@ -10,6 +10,7 @@ import pytest
 
 from flopwitness.foundation.digest import digest_bytes
 from flopwitness.foundation.verdict import Finding, Severity
+from flopwitness.measure.host_energy import measure_hosts
 from flopwitness.measure.inventory import list_readings
 from flopwitness.measure.samples import Channel, Device, Provenance, RunWindow, Scope, Series, Timing, Trace
 from flopwitness.present.doctor_json import render_doctor
@@ -19,7 +20,9 @@ MakeSeries = Callable[..., Series]
 
 
 def _record(trace: Trace, findings: Sequence[Finding] = ()) -> Any:  # noqa: ANN401 (JSON)
-    return json.loads(encode_answer(render_doctor(trace, list_readings(trace), findings)))
+    return json.loads(
+        encode_answer(render_doctor(trace, list_readings(trace), measure_hosts(trace), findings))
+    )
 
 
 def test_the_whole_record(make_series: MakeSeries) -> None:
@@ -55,6 +58,7 @@ def test_the_whole_record(make_series: MakeSeries) -> None:
                 "doubts": ["may be a mean over 1 s"],
             }
         ],
+        "hosts": [],
         "n_runs": 2,
         "n_skipped": 3,
         "findings": [
@@ -79,6 +83,7 @@ def test_an_empty_recording_is_an_empty_record() -> None:
         "inputs": [],
         "devices": [],
         "readings": [],
+        "hosts": [],
         "n_runs": 0,
         "n_skipped": 0,
         "findings": [],
@@ -122,6 +127,21 @@ def test_readings_stand_in_the_order_of_the_recording(make_series: MakeSeries) -
 def test_names_of_every_kind_are_written(make_series: MakeSeries) -> None:
     evil = "x\x1b[2J\n\u202e\ud800\x00"
     trace = Trace(series=(make_series([4.0], device=evil),), devices=(Device(name=evil, chip_name=evil),))
-    text = encode_answer(render_doctor(trace, list_readings(trace), []))
+    text = encode_answer(render_doctor(trace, list_readings(trace), measure_hosts(trace), []))
     assert not {"\x1b", "\u202e", "\ud800"} & set(text)
     assert json.loads(text)["devices"][0]["name"] == evil
+
+
+def test_a_host_has_its_energy_and_null_for_what_is_not_known(make_series: MakeSeries) -> None:
+    counter = make_series([100.0 + 5.0 * i for i in range(61)], channel=Channel.ENERGY_COUNTER_J, device="n1")
+    stuck = replace(make_series([7.0] * 61, channel=Channel.ENERGY_COUNTER_J), device="n1", scope=Scope.DRAM)
+    assert _record(Trace(series=(replace(counter, scope=Scope.CPU), stuck)))["hosts"] == [
+        {
+            "device": "n1",
+            "cpu_j": 300.0,
+            "dram_j": None,
+            "cpu_plus_dram_j": None,
+            "platform_j": None,
+            "coverage": 1.0,
+        }
+    ]

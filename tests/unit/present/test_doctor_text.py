@@ -8,6 +8,7 @@ import pytest
 
 from flopwitness.foundation.digest import digest_bytes
 from flopwitness.foundation.verdict import Finding, Severity
+from flopwitness.measure.host_energy import measure_hosts
 from flopwitness.measure.inventory import list_readings
 from flopwitness.measure.samples import Channel, Device, Provenance, RunWindow, Scope, Series, Timing, Trace
 from flopwitness.present.doctor_text import render_doctor_text
@@ -20,7 +21,7 @@ UNNAMED = "  serves for an estimate from energy once --scope names what the read
 
 
 def _lines(trace: Trace, findings: Sequence[Finding] = ()) -> list[str]:
-    text = render_doctor_text(trace, list_readings(trace), findings)
+    text = render_doctor_text(trace, list_readings(trace), measure_hosts(trace), findings)
     assert text.endswith("\n")
     return text.splitlines()
 
@@ -198,6 +199,7 @@ def test_a_recording_cannot_steer_the_terminal_or_forge_a_line(make_series: Make
     text = render_doctor_text(
         trace,
         list_readings(trace),
+        measure_hosts(trace),
         [Finding(code="gap", severity=Severity.NOTE, message=evil, where=evil)],
     )
     assert not {"\x1b", "\r", "\u202e", "\ud800"} & set(text)
@@ -214,3 +216,27 @@ def test_lines_are_wrapped_and_hang_below_their_text(make_series: MakeSeries) ->
     assert len(told) > 2
     assert all(len(line) <= 100 for line in told)
     assert all(line.startswith(" " * 9 + "word") for line in told[1:])
+
+
+def test_a_hosts_energy_is_told_with_what_overlaps_apart(make_series: MakeSeries) -> None:
+    counter = make_series(
+        [500.0 + 100.0 * i for i in range(11)], channel=Channel.ENERGY_COUNTER_J, device="n1"
+    )
+    trace = _of(
+        replace(counter, scope=Scope.CPU, part="package-0"),
+        replace(counter, scope=Scope.CPU_PART, part="package-0/core"),
+        replace(counter, scope=Scope.PLATFORM),
+    )
+    assert [line for line in _lines(trace) if "host" in line] == [
+        "  host n1                   processors 1000 J, the platform's own meter 1000 J; 100.0 % of the time"
+    ]
+
+
+def test_a_hosts_energy_that_is_not_known_is_no_number(make_series: MakeSeries) -> None:
+    stuck = make_series([500.0] * 61, channel=Channel.ENERGY_COUNTER_J, device="n1", scope=Scope.CPU)
+    assert "  host n1                   energy not known; 0.0 % of the time covered" in _lines(_of(stuck))
+
+
+def test_of_many_hosts_the_first_are_told(make_series: MakeSeries) -> None:
+    hosts = [make_series([50.0] * 5, device=f"n{number}", scope=Scope.CPU) for number in range(9)]
+    assert "  and 6 more hosts" in _lines(_of(*hosts))

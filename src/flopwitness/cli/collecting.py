@@ -1,25 +1,28 @@
 """`flopwitness collect`: readings as they come into one trace file; today from a log that is played again."""
 
-import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
+from flopwitness.cli.evidence import read_logs
 from flopwitness.cli.options import FiniteRange, format_option, json_option, reading_options
 from flopwitness.cli.outputs import check_outputs
 from flopwitness.cli.session_options import session_options
-from flopwitness.cli.settings import check_settings_place, find_settings_used
+from flopwitness.cli.told import finding_lines, name_command, tell_scope_overruled, tell_settings_used
 from flopwitness.foundation.errors import InputError
 from flopwitness.foundation.files import write_whole
 from flopwitness.foundation.units import NANOSECOND_PER_SECOND
+from flopwitness.foundation.verdict import Finding
 from flopwitness.measure import replay, sessions
+from flopwitness.measure.quality import assess_reading
 from flopwitness.measure.samples import Channel, Trace
 from flopwitness.measure.session_watch import SessionWatch
 from flopwitness.measure.sources.source import ReadOptions
 from flopwitness.measure.trace_file import encode_trace
+from flopwitness.present.finding_json import render_finding
 from flopwitness.present.safe_text import encode_answer, join_lines, name_count
 from flopwitness.present.sessions_text import describe_instant
 
@@ -73,12 +76,8 @@ def command(
 
     An interrupt ends the collecting; what was read until then is kept.
     """
-    from flopwitness.measure.sources.formats import read_evidence  # noqa: PLC0415 (help loads no reader)
-
-    settings = find_settings_used(context, environment=os.environ)
-    check_settings_place(settings, logs, folder=Path.cwd())
     check_outputs({"--out": out}, logs)
-    played = read_evidence(logs, format=format_name, options=reading)
+    played, settings = read_logs(context, logs, format_name, reading)
     if not any(len(series) for series in played.series):
         raise InputError("no reading to play", where=str(logs[0]), expected="a log with readings")
     sleep = (context.find_root().obj or {}).get("sleep", time.sleep)
@@ -95,11 +94,18 @@ def command(
     data = encode_trace(collector.trace())
     write_whole(out, data)
     n_series = len(collector.trace().series)
+    findings = [
+        *assess_reading(played),
+        *tell_scope_overruled(played, reading.scope),
+        *tell_settings_used(settings),
+    ]
+    told = name_command(findings, context, settings)
     if as_json:
-        click.echo(encode_answer(_record(out, data, collector, n_series, watch)))
+        click.echo(encode_answer(_record(out, data, collector, n_series, watch, told)))
     else:
         read = name_count(collector.n_readings, "reading")
-        _say(f"{out}: {read} in {n_series} series, {name_count(watch.n_started, 'session')}")
+        _say(f"{out}: {read} in {n_series} series, {watch.in_words}")
+        click.echo(join_lines(finding_lines(told)), nl=False)
     if is_interrupted:
         raise KeyboardInterrupt
     return 0
@@ -128,7 +134,18 @@ class _Watch:
             for place, series in enumerate(trace.series)
             if series.channel is Channel.UTILISATION_PCT and not series.part
         }
-        self.n_started = 0
+        self._n_started = 0
+
+    @property
+    def n_sessions(self) -> int | None:
+        """How many began; None where no utilisation was recorded, so that nobody knows."""
+        return self._n_started if self._watches else None
+
+    @property
+    def in_words(self) -> str:
+        """The same for a person."""
+        count = self.n_sessions
+        return "no utilisation to tell sessions by" if count is None else name_count(count, "session")
 
     def see(self, poll: replay.Poll) -> None:
         """Show one poll's utilisation to the rule."""
@@ -146,7 +163,7 @@ class _Watch:
         series = self._trace.series[place]
         for event in events:
             is_start = isinstance(event, sessions.Started)
-            self.n_started += is_start
+            self._n_started += is_start
             if self._say is not None:
                 word = "started" if is_start else "stopped"
                 self._say(f"{describe_instant(event.utc_ns, series.timing)}  {series.device}: {word}")
@@ -157,7 +174,12 @@ def _say(line: str) -> None:
 
 
 def _record(
-    out: Path, data: bytes, collector: replay.Collector, n_series: int, watch: _Watch
+    out: Path,
+    data: bytes,
+    collector: replay.Collector,
+    n_series: int,
+    watch: _Watch,
+    findings: Sequence[Finding],
 ) -> dict[str, Any]:
     return {
         "spec": "flopwitness/collect/v1",
@@ -165,5 +187,6 @@ def _record(
         "size_bytes": len(data),
         "n_series": n_series,
         "n_readings": collector.n_readings,
-        "n_sessions": watch.n_started,
+        "n_sessions": watch.n_sessions,
+        "findings": [render_finding(finding) for finding in findings],
     }

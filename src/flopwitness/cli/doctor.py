@@ -1,12 +1,11 @@
 """`flopwitness doctor`: what logs hold, and how good each reading in them is."""
 
-import os
 from pathlib import Path
 
 import click
 
+from flopwitness.cli.evidence import read_logs
 from flopwitness.cli.options import format_option, json_option, paths_argument, reading_options
-from flopwitness.cli.settings import check_settings_place, find_settings_used
 from flopwitness.cli.told import name_command, tell_scope_overruled, tell_settings_used
 from flopwitness.measure.daylight import assess_daylight
 from flopwitness.measure.host_energy import measure_hosts
@@ -36,11 +35,7 @@ def command(
     as_json: bool,
 ) -> int:
     """Say what LOGS hold: devices, channels, times, gaps, and how good each reading is."""
-    from flopwitness.measure.sources.formats import read_evidence  # noqa: PLC0415 (help loads no reader)
-
-    settings = find_settings_used(context, environment=os.environ)
-    check_settings_place(settings, logs, folder=Path.cwd())
-    trace = read_evidence(logs, format=format_name, options=reading)
+    trace, settings = read_logs(context, logs, format_name, reading)
     findings = name_command(
         [
             *assess_reading(trace),

@@ -1,10 +1,14 @@
 """What a user names as evidence, read: the logs of one run, or a table of runs."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
+import click
+
 from flopwitness.cli.options import TABLE_FORMAT, known_formats
+from flopwitness.cli.settings import Setting, check_settings_place, find_settings_used
 from flopwitness.foundation.errors import DecodeError, InputError
 from flopwitness.foundation.files import read_bounded
 from flopwitness.measure.samples import Trace
@@ -13,11 +17,33 @@ from flopwitness.measure.sources.run_table import RunTable, check_run_table, dec
 from flopwitness.measure.sources.source import ReadOptions
 from flopwitness.measure.trace_file import holds_trace
 
-__all__ = ["read_logs_or_table"]
+__all__ = ["read_logs", "read_logs_or_table"]
 
 _LARGEST_TABLE_BYTES: Final = 512 * 1024 * 1024
 _GZIP: Final = b"\x1f\x8b"
 _HEAD_BYTES: Final = 64 * 1024
+
+
+def read_logs(
+    context: click.Context, logs: Sequence[Path], format_name: str | None, options: ReadOptions
+) -> tuple[Trace, list[Setting]]:
+    """What the logs of one run hold, and what was set beside the command line.
+
+    Args:
+        context: The running verb's.
+        logs: The files, folders and archives that the user named.
+        format_name: Their format, where the user says so.
+        options: What the user says of the logs.
+
+    Raises:
+        InputError: Settings that may have come with the logs, or logs that are missing.
+        DecodeError: Logs that no reader can read.
+    """
+    from flopwitness.measure.sources.formats import read_evidence  # noqa: PLC0415 (help loads no reader)
+
+    settings = find_settings_used(context, environment=os.environ)
+    check_settings_place(settings, logs, folder=Path.cwd())
+    return read_evidence(logs, format=format_name, options=options), settings
 
 
 def read_logs_or_table(

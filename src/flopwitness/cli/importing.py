@@ -1,18 +1,18 @@
 """`flopwitness import`: logs of one run, read into one trace file that keeps where everything came from."""
 
-import os
 from pathlib import Path
 
 import click
 
+from flopwitness.cli.evidence import read_logs
 from flopwitness.cli.options import format_option, json_option, paths_argument, reading_options
 from flopwitness.cli.outputs import check_outputs
-from flopwitness.cli.settings import check_settings_place, find_settings_used
-from flopwitness.cli.told import tell_scope_overruled, tell_settings_used
+from flopwitness.cli.told import finding_lines, name_command, tell_scope_overruled, tell_settings_used
 from flopwitness.foundation.files import write_whole
 from flopwitness.measure.quality import assess_reading
 from flopwitness.measure.sources.source import ReadOptions
 from flopwitness.measure.trace_file import encode_trace
+from flopwitness.present.finding_json import render_finding
 from flopwitness.present.safe_text import encode_answer, join_lines, name_count
 
 __all__ = ["command"]
@@ -42,19 +42,19 @@ def command(
     as_json: bool,
 ) -> int:
     """Read LOGS of one run and keep them as one trace file, whole or not at all."""
-    from flopwitness.measure.sources.formats import read_evidence  # noqa: PLC0415 (help loads no reader)
-
-    settings = find_settings_used(context, environment=os.environ)
-    check_settings_place(settings, logs, folder=Path.cwd())
     check_outputs({"--out": out}, logs)
-    trace = read_evidence(logs, format=format_name, options=reading)
+    trace, settings = read_logs(context, logs, format_name, reading)
     data = encode_trace(trace)
     write_whole(out, data)
-    findings = [
-        *assess_reading(trace),
-        *tell_scope_overruled(trace, reading.scope),
-        *tell_settings_used(settings),
-    ]
+    findings = name_command(
+        [
+            *assess_reading(trace),
+            *tell_scope_overruled(trace, reading.scope),
+            *tell_settings_used(settings),
+        ],
+        context,
+        settings,
+    )
     n_readings = sum(len(series) for series in trace.series)
     if as_json:
         record = {
@@ -69,12 +69,13 @@ def command(
                 {"path": part.path, "format": part.format, "digest": str(part.digest)}
                 for part in trace.provenance
             ],
+            "findings": [render_finding(finding) for finding in findings],
         }
         click.echo(encode_answer(record))
         return 0
     read = name_count(n_readings, "reading")
     files = name_count(len(trace.provenance), "file")
     lines = [f"{out}: {read} in {len(trace.series)} series from {files}"]
-    lines += [f"  {finding.code}: {finding.message}" for finding in findings]
+    lines += finding_lines(findings)
     click.echo(join_lines(lines), nl=False)
     return 0

@@ -1,10 +1,10 @@
 """`flopwitness sessions`: when workloads started and stopped, beside totals that no session can cut."""
 
-import os
 from pathlib import Path
 
 import click
 
+from flopwitness.cli.evidence import read_logs
 from flopwitness.cli.options import (
     FiniteRange,
     format_option,
@@ -13,7 +13,6 @@ from flopwitness.cli.options import (
     reading_options,
 )
 from flopwitness.cli.session_options import session_options
-from flopwitness.cli.settings import check_settings_place, find_settings_used
 from flopwitness.cli.told import name_command, tell_settings_used
 from flopwitness.measure.daylight import assess_daylight
 from flopwitness.measure.quality import assess_reading
@@ -57,11 +56,7 @@ def command(
     The totals beside them never go by sessions: energy, busy time and P* (the energy-weighted mean power)
     count all readings, so that splitting a run changes nothing.
     """
-    from flopwitness.measure.sources.formats import read_evidence  # noqa: PLC0415 (help loads no reader)
-
-    settings = find_settings_used(context, environment=os.environ)
-    check_settings_place(settings, logs, folder=Path.cwd())
-    trace = read_evidence(logs, format=format_name, options=reading)
+    trace, settings = read_logs(context, logs, format_name, reading)
     findings = [*assess_reading(trace), *assess_daylight(trace), *tell_settings_used(settings)]
     uses = assess_use(trace, rule, findings, idle_w=idle_w)
     told = name_command(findings, context, settings)

@@ -14,7 +14,13 @@ from flopwitness.measure.bounds import SAFETY_DEFAULT
 from flopwitness.measure.samples import Channel, Scope, Trace
 from flopwitness.present.safe_text import name_count
 
-__all__ = ["name_command", "tell_scope_overruled", "tell_settings_used", "tell_weak_settings"]
+__all__ = [
+    "finding_lines",
+    "name_command",
+    "tell_scope_overruled",
+    "tell_settings_used",
+    "tell_weak_settings",
+]
 
 _PERCENT_PPM: Final = 10_000
 _OF_POWER: Final = (Channel.POWER_W, Channel.POWER_AVERAGE_W, Channel.ENERGY_COUNTER_J)
@@ -27,6 +33,11 @@ def name_command(
     line = (context.find_root().obj or {}).get("command", "")
     command = repeat_with_settings(line, settings)
     return tuple(replace(finding, reproduce=command) for finding in fold_findings(findings))
+
+
+def finding_lines(findings: Sequence[Finding]) -> list[str]:
+    """One line a finding, for verbs whose answer is a line."""
+    return [f"  {finding.code}: {finding.message}" for finding in findings]
 
 
 def tell_weak_settings(*, safety: Fraction, tolerance_ppm: int) -> list[Finding]:

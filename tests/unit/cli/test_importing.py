@@ -40,6 +40,8 @@ def test_what_was_skipped_is_told(call: Call, run_folder: Path, tmp_path: Path) 
     log.write_bytes(log.read_bytes() + b":::MLLOG {torn\n")
     _, text, _ = call("import", run_folder, "--out", tmp_path / "run.parquet")
     assert "  lines-skipped: 1 record could not be read" in text
+    record = json.loads(call("import", run_folder, "--out", tmp_path / "run.parquet", "--json")[1])
+    assert "lines-skipped" in {finding["code"] for finding in record["findings"]}
 
 
 def test_an_imported_trace_gives_the_same_estimate(call: Call, run_folder: Path, tmp_path: Path) -> None:

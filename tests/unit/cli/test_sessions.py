@@ -182,3 +182,28 @@ def test_nothing_to_play_is_refused(call: Call, run_folder: Path, tmp_path: Path
     assert "no reading to play" in err
     assert not out.exists()
     assert call("collect", "--out", out)[0] == 2
+
+
+@pytest.fixture
+def torn_log(tmp_path: Path) -> Path:
+    """Power alone, with a line that is no row."""
+    log = tmp_path / "smi.csv"
+    rows = "".join(f"2025/05/14 09:00:0{second}.000, 0, 100.0 W\n" for second in range(3))
+    log.write_text(f"timestamp, index, power.draw [W]\n{rows}junk\n")
+    return log
+
+
+def test_collecting_tells_what_is_odd_about_the_log(call: Call, torn_log: Path, tmp_path: Path) -> None:
+    status, text, err = call("collect", "--replay", torn_log, "--out", tmp_path / "o.parquet", "--speed", "0")
+    assert (status, err) == (0, "")
+    assert f"  lines-skipped: 1 record could not be read; the first is at {torn_log}:5\n" in text
+
+
+def test_sessions_that_nobody_can_tell_are_not_none(call: Call, torn_log: Path, tmp_path: Path) -> None:
+    options = ("collect", "--replay", torn_log, "--out", tmp_path / "o.parquet", "--speed", "0")
+    assert "3 readings in 1 series, no utilisation to tell sessions by\n" in call(*options)[1]
+    record = json.loads(call(*options, "--json")[1])
+    assert record["n_sessions"] is None
+    codes = {finding["code"]: finding["reproduce"] for finding in record["findings"]}
+    assert {"lines-skipped", "zone-assumed"} == set(codes)
+    assert all(command.startswith("flopwitness") for command in codes.values())

@@ -176,6 +176,8 @@ _FIELDS: Final = (
     ),
     _Field(name="scope", dimension=Dimension.SCOPE, spellings=("scope", "energy_scope")),
     _Field(name="power_mode", dimension=Dimension.TEXT, spellings=("power_mode", "power_limit")),
+    _Field(name="clock_limit", dimension=Dimension.TEXT, spellings=("clock_limit", "clock_limits")),
+    _Field(name="driver", dimension=Dimension.TEXT, spellings=("driver", "driver_version")),
     _Field(
         name="precisions",
         dimension=Dimension.PRECISIONS,

@@ -81,6 +81,8 @@ class RunRow:
         mean_power_w: Mean power of all chips together, idle included [W], > 0.
         scope: What energy and power cover.
         power_mode: The declared power mode or power limit, as it stands.
+        clock_limit: The declared clock limits, as they stand.
+        driver: The driver's version, as it stands.
         precisions: The declared number formats, in lower case.
         utilisation_pct: Mean utilisation [%], 0 to 100.
         memory_traffic_tb: Memory traffic [TB, or the counter's own unit where that is not calibrated].
@@ -105,6 +107,8 @@ class RunRow:
     mean_power_w: float | None = None
     scope: Scope = Scope.UNKNOWN
     power_mode: str = ""
+    clock_limit: str = ""
+    driver: str = ""
     precisions: tuple[str, ...] = ()
     utilisation_pct: float | None = None
     memory_traffic_tb: float | None = None
@@ -353,6 +357,8 @@ def _build_row(line: int, cells: Mapping[str, str], values: Mapping[str, CellVal
         mean_power_w=_quantity(values, "mean_power_w"),
         scope=scope if isinstance(scope, Scope) else Scope.UNKNOWN,
         power_mode=_text(values, "power_mode"),
+        clock_limit=_text(values, "clock_limit"),
+        driver=_text(values, "driver"),
         precisions=precisions if isinstance(precisions, tuple) else (),
         utilisation_pct=_quantity(values, "utilisation_pct"),
         memory_traffic_tb=_quantity(values, "memory_traffic_tb"),

@@ -1,0 +1,171 @@
+"""All estimators fitted to the same runs, and what each of them predicts for others.
+
+What has to be chosen from data is chosen here and nowhere else: the idle power that is subtracted, the features
+that the device offers, and each estimator's constants. Whoever judges an estimator on runs that were held out
+calls this with the others.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flopwitness.foundation.errors import NotCalibratedError
+from flopwitness.measure.calibration.domain import Domain, settle_domain
+from flopwitness.measure.estimators.constant import ConstantModel, fit_constant
+from flopwitness.measure.estimators.efficiency import EfficiencyModel, fit_efficiency
+from flopwitness.measure.estimators.paper import PaperModel, fit_paper
+from flopwitness.measure.estimators.predictions import Predictions
+from flopwitness.measure.observed import Feature, NetEnergy, ObservedRuns, log_features, settle_net_energy
+
+__all__ = ["Fitted", "Method", "Model", "fit_methods", "offered_features"]
+
+Vector = NDArray[np.float64]
+Model: TypeAlias = ConstantModel | PaperModel | EfficiencyModel
+
+_MOSTLY: Final = 0.9  # a feature that fewer runs have is left out; the runs without one that more have, too
+_FEWEST_RUNS: Final = 3
+
+
+class Method(StrEnum):
+    """The calibrated estimators."""
+
+    EFFICIENCY = "efficiency"
+    PAPER_EQ1 = "paper-eq1"
+    PAPER_EQ2 = "paper-eq2"
+    CONSTANT = "constant"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Fitted:
+    """Estimators with their constants.
+
+    Attributes:
+        net: How energy above idle is made.
+        domain: The features of the training runs.
+        models: The estimators that could be fitted.
+        refused: Why the others could not.
+    """
+
+    net: NetEnergy
+    domain: Domain
+    models: Mapping[Method, Model]
+    refused: Mapping[Method, str]
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """The features that the calibration runs offer."""
+        return self.domain.features
+
+    def log_features(self, runs: ObservedRuns) -> Vector:
+        """Natural logarithms of those features, shape (n, k)."""
+        return log_features(runs, self.net, self.features)
+
+    def is_usable(self, runs: ObservedRuns) -> NDArray[np.bool_]:
+        """Which runs have an energy above idle and every feature, shape (n,); training used no others."""
+        usable: NDArray[np.bool_] = np.isfinite(self.log_features(runs)).all(axis=1)
+        return usable
+
+    def predict(self, method: Method, runs: ObservedRuns, level: float = 0.9) -> Predictions:
+        """What an estimator says of runs; NaN where one lacks what the estimator needs.
+
+        Args:
+            method: The estimator.
+            runs: The runs, n of them.
+            level: The intervals' nominal level.
+
+        Raises:
+            NotCalibratedError: That estimator could not be fitted.
+        """
+        model = self.models.get(method)
+        if model is None:
+            raise NotCalibratedError(f"no {method} in this calibration", found=self.refused.get(method, ""))
+        net_j = self.net.of(runs)
+        net_j = np.where(net_j > 0, net_j, np.nan)
+        match model:
+            case ConstantModel():
+                return model.predict(net_j, level)
+            case PaperModel():
+                return model.predict(net_j, runs.duration_s, runs.memory_tb, level)
+            case EfficiencyModel():
+                return model.predict(net_j, log_features(runs, self.net, model.features), level)
+
+
+def offered_features(
+    runs: ObservedRuns, net: NetEnergy, candidates: Sequence[Feature] = tuple(Feature)
+) -> tuple[Feature, ...]:
+    """The features that nine runs in ten have; a counter that reads 0 has none."""
+    known = np.isfinite(log_features(runs, net, candidates))
+    return tuple(
+        feature
+        for feature, share in zip(candidates, known.mean(axis=0), strict=True)
+        if share >= _MOSTLY or feature is Feature.POWER
+    )
+
+
+def fit_methods(
+    runs: ObservedRuns,
+    flop: Vector,
+    *,
+    methods: Sequence[Method] = tuple(Method),
+    candidates: Sequence[Feature] = tuple(Feature),
+) -> Fitted:
+    """The estimators fitted to runs of known size.
+
+    Args:
+        runs: The runs, n of them.
+        flop: Their true operations, shape (n,), > 0.
+        methods: Which estimators.
+        candidates: The features that may be used; fewer of them for an ablation.
+
+    Raises:
+        NotCalibratedError: Fewer than three runs have an energy above idle and the features.
+    """
+    net = settle_net_energy(runs)
+    features = offered_features(runs, net, candidates)
+    seen = log_features(runs, net, features)
+    used = np.isfinite(seen).all(axis=1)
+    if used.sum() < _FEWEST_RUNS:
+        raise NotCalibratedError(
+            "too few runs with energy above idle",
+            expected=f"at least {_FEWEST_RUNS}",
+            found=str(int(used.sum())),
+        )
+    runs, flop, seen = runs.take(used), flop[used], seen[used]
+    net_j = net.of(runs)
+    fits: dict[Method, Callable[[], Model]] = {
+        Method.EFFICIENCY: lambda: fit_efficiency(features, seen, net_j, flop),
+        Method.PAPER_EQ1: lambda: fit_paper(net_j, runs.duration_s, _memory(runs, features), flop),
+        Method.PAPER_EQ2: lambda: fit_paper(net_j, runs.duration_s, None, flop),
+        Method.CONSTANT: lambda: fit_constant(net_j, flop),
+    }
+    models: dict[Method, Model] = {}
+    refused: dict[Method, str] = {}
+    for method in methods:
+        try:
+            models[method] = fits[method]()
+        except NotCalibratedError as error:
+            refused[method] = str(error)
+    return Fitted(
+        net=net,
+        domain=settle_domain(features, seen),
+        models=MappingProxyType(models),
+        refused=MappingProxyType(refused),
+    )
+
+
+
+
+def _memory(runs: ObservedRuns, features: Sequence[Feature]) -> Vector:
+    """The memory traffic of the runs.
+
+    Raises:
+        NotCalibratedError: The runs do not record it.
+    """
+    if Feature.MEMORY not in features:
+        raise NotCalibratedError("no memory traffic was recorded", expected="a traffic counter above 0")
+    return runs.memory_tb

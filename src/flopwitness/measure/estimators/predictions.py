@@ -1,0 +1,33 @@
+"""What every calibrated estimator gives for runs: points with intervals, in floats."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Predictions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Predictions:
+    """Estimates of several runs, shape (n,).
+
+    Attributes:
+        flop: The points. At or below zero where the estimator gives no sensible count: an anomaly to report,
+            never zero. NaN where something it needs was not recorded.
+        log_half: Half the interval's width in natural logarithms; infinite where nothing bounds it.
+    """
+
+    flop: NDArray[np.float64]
+    log_half: NDArray[np.float64]
+
+    @property
+    def low_flop(self) -> NDArray[np.float64]:
+        """Lower ends of the intervals."""
+        return self.flop * np.exp(-self.log_half)
+
+    @property
+    def high_flop(self) -> NDArray[np.float64]:
+        """Upper ends of the intervals."""
+        with np.errstate(over="ignore"):
+            return self.flop * np.exp(self.log_half)

@@ -1,0 +1,47 @@
+"""What a table of runs declares of its training steps: claims, which test a claim and never make an estimate."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from flopwitness.measure.estimators.link_operations import DeclaredSteps
+from flopwitness.measure.sources.run_columns import is_plain_number
+from flopwitness.measure.sources.run_table import RunRow
+
+__all__ = ["declare_steps"]
+
+_BATCH: Final = ("batch_size", "micro_batch_size", "per_device_batch_size")
+_LENGTH: Final = ("seq_len", "sequence_length", "seq_length")
+_WIDTH: Final = ("d_model", "hidden_size", "n_embd")
+_CHIPS: Final = ("world_size", "data_parallel_size")
+_ACCUMULATION: Final = ("gradient_accumulation_steps", "accumulation")
+
+
+def declare_steps(rows: Sequence[RunRow]) -> DeclaredSteps:
+    """The declared steps of each run; NaN where a row does not declare one.
+
+    Tokens for each all-reduce are batch size x sequence length, times chips and accumulation where the table
+    has them.
+    """
+    columns = [
+        (_read(row.cells, _BATCH), _read(row.cells, _LENGTH), _read(row.cells, _WIDTH), _times(row.cells))
+        for row in rows
+    ]
+    batch, length, width, times = np.array(columns, dtype=np.float64).reshape(-1, 4).T
+    return DeclaredSteps(tokens=batch * length * times, sequence_length=length, width=width)
+
+
+def _times(cells: Mapping[str, str]) -> float:
+    """By how much a step of all chips is larger than one chip's batch; 1 for what is not declared."""
+    factors = (_read(cells, _CHIPS), _read(cells, _ACCUMULATION))
+    return float(np.prod([factor for factor in factors if np.isfinite(factor)]))
+
+
+def _read(cells: Mapping[str, str], names: Sequence[str]) -> float:
+    """The first of the columns that holds a number above 0."""
+    for name in names:
+        text = cells.get(name, "").strip()
+        if is_plain_number(text) and float(text) > 0:
+            return float(text)
+    return float("nan")

@@ -11,7 +11,7 @@ from flopwitness.accounting.thresholds import (
     assess_levels,
 )
 from flopwitness.catalogue.rules import Rule
-from flopwitness.foundation.units import format_flop
+from flopwitness.foundation.units import format_flop, scale_count
 from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.measure.answer import Measurement
 from flopwitness.measure.sources.run_table import RunRow
@@ -44,8 +44,14 @@ class RowAnswer:
 
 
 def range_of(measurement: Measurement) -> ComputeRange:
-    """What the measurement leaves possible: the interval's lower end, and the bound."""
+    """What the measurement leaves possible: the interval's lower end, and the bound.
+
+    Where nobody recorded the precision, the lower end is that of the slowest plausible one.
+    """
     low = measurement.estimate.low_flop if measurement.estimate is not None else 0
+    bracket = measurement.calibrated.bracket if measurement.calibrated is not None else None
+    if bracket is not None:
+        low = min(low, scale_count(bracket.low_flop))
     if measurement.upper is None:
         return ComputeRange(low_flop=low, upper_flop=None)
     return ComputeRange(low_flop=min(low, measurement.upper.flop), upper_flop=measurement.upper.flop)
@@ -148,8 +154,8 @@ def _unrecorded(row: RunRow, names: Sequence[str]) -> Finding:
 
 def _understated(row: RunRow, measurement: Measurement) -> list[Finding]:
     """A declared total far under what the row's own hardware and time show."""
-    estimate = measurement.estimate
-    if row.declared_flop is None or estimate is None or row.declared_flop >= estimate.low_flop:
+    least_flop = range_of(measurement).low_flop
+    if row.declared_flop is None or row.declared_flop >= least_flop:
         return []
     return [
         Finding(
@@ -157,10 +163,10 @@ def _understated(row: RunRow, measurement: Measurement) -> list[Finding]:
             severity=Severity.WARNING,
             message=(
                 f"{row.run_id} declares {format_flop(row.declared_flop)} FLOP, its hardware and time show "
-                f"{format_flop(estimate.low_flop)} at least; what builds on it stays open"
+                f"{format_flop(least_flop)} at least; what builds on it stays open"
             ),
             where=row.run_id,
-            expected=f"at least {format_flop(estimate.low_flop)} FLOP",
+            expected=f"at least {format_flop(least_flop)} FLOP",
             found=f"{format_flop(row.declared_flop)} FLOP",
         )
     ]

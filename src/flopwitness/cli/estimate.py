@@ -42,11 +42,14 @@ from flopwitness.cli.settings import (
 )
 from flopwitness.cli.told import tell_scope_overruled, tell_settings_used, tell_weak_settings
 from flopwitness.cli.whole_table import check_readable, fill_scope, table_findings
-from flopwitness.foundation.errors import InputError, UnknownChipError
-from flopwitness.foundation.files import write_all_whole
+from flopwitness.foundation.errors import InputError, NotCalibratedError, UnknownChipError
+from flopwitness.foundation.files import read_bounded, write_all_whole
 from flopwitness.foundation.verdict import Finding, combine_verdicts, rank_findings
 from flopwitness.measure.answer import Measurement
 from flopwitness.measure.bounds import SAFETY_DEFAULT, SAFETY_HOSTILE
+from flopwitness.measure.calibration.file import LARGEST_CALIBRATION_BYTES, decode_calibration
+from flopwitness.measure.calibration.fitted import Method
+from flopwitness.measure.calibration.record import Calibration
 from flopwitness.measure.devices import count_accelerators
 from flopwitness.measure.meter import measure_trace
 from flopwitness.measure.power_choice import choose_power
@@ -89,6 +92,8 @@ class _Call:
     n_rows: int
     reproduce: str
     settings: tuple[Setting, ...]
+    calibration: Calibration | None
+    method: Method
 
 
 @click.command("estimate")
@@ -104,6 +109,18 @@ class _Call:
 )
 @click.option(
     "--workload", type=click.Choice([str(w) for w in Workload]), default=str(Workload.ANY), show_default=True
+)
+@click.option(
+    "--calibration",
+    "calibration_path",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What `calibrate` learnt on such a device; without it, the prior.",
+)
+@click.option(
+    "--method",
+    type=click.Choice([str(method) for method in Method]),
+    help="Which of the calibration's estimators. [efficiency]",
 )
 @click.option(
     "--idle",
@@ -176,6 +193,10 @@ def command(context: click.Context, /, logs: tuple[Path, ...], **options: Any) -
     table of runs. For a run with a rule named, the exit status is 0 where the run is below it and 3 where
     that cannot be told. For a table it is 0 once the rows are judged, whatever was found: each row has its
     own answer.
+
+    With --calibration the estimate is what runs of known size on such a device teach. Where the device, its
+    mode or what the run looks like is another, the point is refused: prior and bound remain, one line on
+    standard error says why, and the exit status is 2.
     """
     format_name = options.pop("format_name")
     reading = options.pop("reading")
@@ -187,7 +208,11 @@ def command(context: click.Context, /, logs: tuple[Path, ...], **options: Any) -
     call = _understand(
         reproduce=repeat_with_settings(line, settings), settings=tuple(settings), on=on, **options
     )
-    check_outputs({"--plot": call.plot, "--out": call.out}, logs)
+    calibration_path = options.get("calibration_path")
+    check_outputs(
+        {"--plot": call.plot, "--out": call.out},
+        (*logs, *(() if calibration_path is None else (calibration_path,))),
+    )
     evidence = read_logs_or_table(logs, format_name, reading)
     if isinstance(evidence, RunTable):
         return _estimate_table(fill_scope(evidence, reading.scope), call, wheres=wheres, gate=gate)
@@ -210,6 +235,8 @@ def _understand(
     level: float,
     tolerance: float,
     other_flop: int | None,
+    calibration_path: Path | None,
+    method: str | None,
     **rest: Any,  # noqa: ANN401 (the options that need no work)
 ) -> _Call:
     """The options as values."""
@@ -228,8 +255,37 @@ def _understand(
         is_rule_named=bool(rule_ids),
         tolerance_ppm=round(tolerance * 1_000_000),
         other=other,
+        calibration=_load_calibration(calibration_path, method),
+        method=Method(method or Method.EFFICIENCY),
         **rest,
     )
+
+
+def _load_calibration(path: Path | None, method: str | None) -> Calibration | None:
+    """The calibration of a file; None where none is named.
+
+    Raises:
+        InputError: No such file, or a method without a calibration.
+        DecodeError: Not a calibration.
+    """
+    if path is None:
+        if method is not None:
+            raise InputError("nothing to choose from", where="--method", expected="--calibration FILE")
+        return None
+    return decode_calibration(read_bounded(path, limit_bytes=LARGEST_CALIBRATION_BYTES), where=str(path))
+
+
+def _refused(findings: Sequence[Finding], *, where: str) -> int:
+    """Say on standard error that the calibration was refused, in one line, and give the exit status."""
+    first = findings[0]
+    error = NotCalibratedError(
+        "calibration refused" if len(findings) == 1 else f"calibration refused for {len(findings)} reasons",
+        where=where,
+        expected=f"{first.where} {first.expected}".strip(),
+        found=first.found,
+    )
+    click.echo(f"flopwitness: {error}", err=True)
+    return error.exit_status
 
 
 def _estimate_run(trace: Trace, call: _Call, *, told: Sequence[Finding]) -> int:
@@ -258,6 +314,8 @@ def _estimate_run(trace: Trace, call: _Call, *, told: Sequence[Finding]) -> int:
         ),
         picture=lambda path: _draw(trace, measurement, question, path),
     )
+    if measurement.refusals:
+        return _refused(measurement.refusals, where=str(trace.provenance[0].path))
     if not call.is_rule_named:
         return 0
     return combine_verdicts(item.verdict for item in assessments).exit_status
@@ -291,6 +349,8 @@ def _pose(trace: Trace, call: _Call, catalogue: ChipCatalogue) -> tuple[Question
         level=call.level,
         idle_w=call.idle_w or 0.0,
         declared_chips=find_declared_chips(declared, catalogue, findings),
+        calibration=call.calibration,
+        method=call.method,
     ), findings
 
 
@@ -366,6 +426,8 @@ def _estimate_table(table: RunTable, call: _Call, *, wheres: tuple[str, ...], ga
         workload=call.workload,
         safety=call.safety,
         level=call.level,
+        calibration=call.calibration,
+        method=call.method,
     )
     measure = functools.partial(measure_row, stated=stated, catalogue=catalogue, table=reference)
     check_readable(table)
@@ -398,4 +460,11 @@ def _estimate_table(table: RunTable, call: _Call, *, wheres: tuple[str, ...], ga
             answers, rules=rules, on=call.on, findings=findings, limit=call.n_rows
         ),
     )
-    return 0
+    refused = [answer for answer in answers if answer.measurement.refusals]
+    if not refused:
+        return 0
+    first = refused[0]
+    where = f"{table.provenance.path}:{first.row.row}"
+    if len(refused) > 1:
+        where += f" and {len(refused) - 1:,} more of {len(answers):,} rows"
+    return _refused(first.measurement.refusals, where=where)

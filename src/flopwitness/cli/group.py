@@ -24,6 +24,14 @@ _VERBS: Final[dict[str, tuple[str, str]]] = {
         "flopwitness.cli.estimate",
         "FLOP, interval, upper bound and rules from logs or a table of runs.",
     ),
+    "calibrate": (
+        "flopwitness.cli.calibrate",
+        "Learn from runs of known size what a joule computes on one device.",
+    ),
+    "evaluate": (
+        "flopwitness.cli.evaluate",
+        "Judge the estimators on runs that they were not calibrated on.",
+    ),
     "import": ("flopwitness.cli.importing", "Read a log of any known format into one trace file."),
     "sessions": (
         "flopwitness.cli.sessions",

@@ -5,6 +5,7 @@ from typing import Final
 
 from flopwitness.foundation.verdict import Finding
 from flopwitness.measure.bounds import UpperBound
+from flopwitness.measure.calibration.use import CalibratedAnswer
 from flopwitness.measure.energy import Energy
 from flopwitness.measure.estimators.prior import Prior
 from flopwitness.measure.samples import RunWindow, Scope
@@ -54,16 +55,22 @@ class Estimate:
         low_flop: Lower end, rounded down.
         high_flop: Upper end, rounded up; at most the upper bound.
         level: Nominal level of the interval.
-        calibration: Digest of the calibration or reference table.
-        prior: How the prior came to it.
+        method: The estimator: a calibrated one, `prior-energy` or `prior-time`.
+        calibration: Digest of the calibration, or of the prior's reference table.
+        precisions: The precisions for which it holds.
+        prior: How the prior came to it; None where a calibration did.
+        n_runs: How many runs the calibration rests on; None for the prior.
     """
 
     flop: int
     low_flop: int
     high_flop: int
     level: float
+    method: str
     calibration: str
-    prior: Prior
+    precisions: tuple[str, ...] = ()
+    prior: Prior | None = None
+    n_runs: int | None = None
 
     @property
     def ratio(self) -> float:
@@ -83,6 +90,7 @@ class Measurement:
         estimate: The interval; None where nothing can be estimated.
         upper: The bound; None where nothing bounds the run.
         findings: What a reader must know, worst first.
+        calibrated: What the calibration said, refusals included; None where none was handed over.
     """
 
     duration_s: float | None
@@ -92,3 +100,9 @@ class Measurement:
     estimate: Estimate | None
     upper: UpperBound | None
     findings: tuple[Finding, ...]
+    calibrated: CalibratedAnswer | None = None
+
+    @property
+    def refusals(self) -> tuple[Finding, ...]:
+        """Why the calibration gave no point; none where it gave one, or was not asked."""
+        return () if self.calibrated is None else self.calibrated.refusals

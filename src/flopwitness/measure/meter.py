@@ -7,31 +7,34 @@ bound: that covers everything recorded, since the marks are the Prover's word.
 import math
 from typing import Final
 
-from flopwitness.foundation.units import format_duration, scale_count
+from flopwitness.foundation.units import format_duration
 from flopwitness.foundation.verdict import Finding, Severity, fold_findings
 from flopwitness.measure import quality
-from flopwitness.measure.answer import Estimate, Measurement, RunEnergy
+from flopwitness.measure.answer import Measurement, RunEnergy
 from flopwitness.measure.averaging import assess_averaging
-from flopwitness.measure.bounds import UpperBound, bound_from_above
+from flopwitness.measure.bounds import bound_from_above
+from flopwitness.measure.calibration.use import CalibratedAnswer, answer_from_calibration
 from flopwitness.measure.capacity import device_limit_w, total_limit_w
 from flopwitness.measure.conversion import assess_conversion
 from flopwitness.measure.copies import assess_copies
 from flopwitness.measure.daylight import assess_daylight
 from flopwitness.measure.dead_readings import leave_out_dead
-from flopwitness.measure.estimators.prior import Observation, estimate_prior
+from flopwitness.measure.estimators.prior import Observation
 from flopwitness.measure.framing import Frame, frame_run, length_s
 from flopwitness.measure.marks import assess_marks
+from flopwitness.measure.observed_trace import fingerprint_trace, observe_frame
 from flopwitness.measure.plausibility import Power, assess_power
 from flopwitness.measure.power_choice import power_series
 from flopwitness.measure.question import Question
 from flopwitness.measure.reference import ReferenceTable
 from flopwitness.measure.run_energy import is_measured, measure_energy
 from flopwitness.measure.samples import Channel, Scope, Trace
+from flopwitness.measure.settle import settle_estimate
 from flopwitness.measure.timing import assess_times
 from flopwitness.measure.usage import assess_waits
 from flopwitness.measure.value_figures import share_over, typically_over
 
-__all__ = ["measure_trace", "settle_estimate"]
+__all__ = ["measure_trace"]
 
 _FEWEST_COVERED: Final = 0.8
 _WIDEST_RATIO: Final = 1e6  # of the most energy to the least; beyond it neither says anything
@@ -55,7 +58,7 @@ def measure_trace(trace: Trace, question: Question, *, table: ReferenceTable) ->
     copies = assess_copies(frame.recordings)
     power, told = _judge_power(frame, energy)
     findings += copies + told
-    upper = estimate = None
+    upper = estimate = calibrated = None
     if power is not Power.TOO_HIGH:
         is_sound = not copies and power is Power.PLAUSIBLE and _is_whole(frame, energy, findings)
         upper = bound_from_above(
@@ -66,7 +69,10 @@ def measure_trace(trace: Trace, question: Question, *, table: ReferenceTable) ->
             safety=question.safety,
         )
         seen = _observe(frame, energy if power is Power.PLAUSIBLE else None, findings)
-        estimate = settle_estimate(question, seen, table=table, upper=upper, findings=findings)
+        calibrated = _calibrated(frame, energy if power is Power.PLAUSIBLE else None)
+        estimate, calibrated = settle_estimate(
+            question, seen, table=table, upper=upper, calibrated=calibrated, findings=findings
+        )
     return Measurement(
         duration_s=frame.duration_s,
         recorded_s=frame.recorded_s,
@@ -75,6 +81,22 @@ def measure_trace(trace: Trace, question: Question, *, table: ReferenceTable) ->
         estimate=estimate,
         upper=upper,
         findings=fold_findings(findings),
+        calibrated=calibrated,
+    )
+
+
+def _calibrated(frame: Frame, energy: RunEnergy | None) -> CalibratedAnswer | None:
+    """What the calibration says of the run; None where none was handed over, or no energy can be used."""
+    calibration = frame.question.calibration
+    if calibration is None:
+        return None
+    return answer_from_calibration(
+        calibration,
+        observe_frame(frame, energy, calibration),
+        fingerprint_trace(frame),
+        chips=frame.question.chips,
+        method=frame.question.method,
+        level=frame.question.level,
     )
 
 
@@ -117,53 +139,6 @@ def _counted_w(frame: Frame, energy: RunEnergy) -> float:
 def _meter_limit_w(frame: Frame) -> float | None:
     """The most that one of the meters that are there can read [W], however many chips stand behind it."""
     return device_limit_w(frame.question.chips, frame.count, frame.scope, len(frame.series))
-
-
-def settle_estimate(
-    question: Question,
-    seen: Observation,
-    *,
-    table: ReferenceTable,
-    upper: UpperBound | None,
-    findings: list[Finding],
-) -> Estimate | None:
-    """The prior's interval in whole counts, cut at the bound; what it had to assume goes to `findings`."""
-    prior = estimate_prior(
-        question.chips,
-        seen,
-        table=table,
-        precisions=question.precisions,
-        workload=question.workload,
-        level=question.level,
-    )
-    if prior is None:
-        return None
-    if not question.precisions:
-        names = ", ".join(prior.precisions)
-        findings.append(
-            Finding(
-                code="precision-assumed",
-                severity=Severity.NOTE,
-                message=(
-                    f"nobody recorded the precision; the interval allows for {names}. The bound holds "
-                    "for every precision"
-                ),
-            )
-        )
-    high_flop = scale_count(prior.interval.high_flop, up=True)
-    flop, low_flop = scale_count(prior.interval.mid_flop), scale_count(prior.interval.low_flop)
-    if upper is not None and high_flop > upper.flop:
-        high_flop = upper.flop
-        low_flop = min(low_flop, high_flop)
-        flop = min(flop, math.isqrt(low_flop * high_flop))
-    return Estimate(
-        flop=flop,
-        low_flop=low_flop,
-        high_flop=high_flop,
-        level=question.level,
-        calibration=str(table.digest),
-        prior=prior,
-    )
 
 
 def _assess_energy(frame: Frame, energy: RunEnergy) -> list[Finding]:

@@ -12,7 +12,16 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Feature", "NetEnergy", "NetKind", "ObservedRuns", "log_features", "observe", "settle_net_energy"]
+__all__ = [
+    "Feature",
+    "NetEnergy",
+    "NetKind",
+    "ObservedRuns",
+    "log_features",
+    "observe",
+    "pool_means",
+    "settle_net_energy",
+]
 
 Vector = NDArray[np.float64]
 
@@ -41,7 +50,8 @@ class ObservedRuns:
     """Runs as their sensors saw them: arrays of shape (n,), NaN where nothing was recorded.
 
     Attributes:
-        duration_s: Length [s].
+        duration_s: Length [s], pauses included.
+        busy_s: What of it the chips worked [s]; a run table, which does not say, has it equal to the length.
         energy_j: Energy of all chips together, idle included [J].
         net_energy_j: Energy above idle as the record itself gives it [J].
         idle_w: Power of all chips together at rest, as the record gives it [W].
@@ -51,6 +61,7 @@ class ObservedRuns:
     """
 
     duration_s: Vector
+    busy_s: Vector
     energy_j: Vector
     net_energy_j: Vector
     idle_w: Vector
@@ -66,6 +77,16 @@ class ObservedRuns:
         """Some of the runs, in the order of `index`."""
         return ObservedRuns(**{item.name: getattr(self, item.name)[index] for item in fields(self)})
 
+    def pooled(self, group: NDArray[np.intp]) -> "ObservedRuns":
+        """One run for each group, the mean of its runs: repeats of a workload teach once, and more surely.
+
+        Args:
+            group: The number of each run's group, 0 to m - 1, shape (n,).
+        """
+        return ObservedRuns(
+            **{item.name: pool_means(getattr(self, item.name), group) for item in fields(self)}
+        )
+
     def traffic_tb(self, feature: Feature) -> Vector:
         """The traffic behind a feature [TB].
 
@@ -75,6 +96,12 @@ class ObservedRuns:
         return {Feature.MEMORY: self.memory_tb, Feature.LINK: self.link_tb, Feature.HOST: self.host_tb}[
             feature
         ]
+
+
+def pool_means(values: Vector, group: NDArray[np.intp]) -> Vector:
+    """The mean of each group, shape (n,) to (m,); NaN where one of its values is."""
+    pooled: Vector = np.bincount(group, weights=values) / np.bincount(group)
+    return pooled
 
 
 class _Recorded(Protocol):
@@ -98,6 +125,7 @@ class _Recorded(Protocol):
 
 _SOURCES: Final = {
     "duration_s": "duration_s",
+    "busy_s": "duration_s",
     "energy_j": "energy_j",
     "net_energy_j": "net_energy_j",
     "idle_w": "idle_power_w",
@@ -173,13 +201,14 @@ def settle_net_energy(runs: ObservedRuns) -> NetEnergy:
 def log_features(runs: ObservedRuns, net: NetEnergy, features: Sequence[Feature]) -> Vector:
     """Natural logarithms of the features, shape (n, k); NaN where one was not recorded or is not above 0.
 
-    Power is energy above idle over time [W]; traffic is counted per joule above idle [TB/J].
+    Power is energy above idle over busy time [W], which pauses do not move; traffic is per joule above idle
+    [TB/J].
     """
     net_j = net.of(runs)
-    columns = [
-        net_j / runs.duration_s if feature is Feature.POWER else runs.traffic_tb(feature) / net_j
-        for feature in features
-    ]
-    values = np.column_stack(columns) if columns else np.empty((len(runs), 0))
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        columns = [
+            net_j / runs.busy_s if feature is Feature.POWER else runs.traffic_tb(feature) / net_j
+            for feature in features
+        ]
+        values = np.column_stack(columns) if columns else np.empty((len(runs), 0))
         return np.where(np.isfinite(values) & (values > 0), np.log(values), np.nan)

@@ -5,6 +5,8 @@ from fractions import Fraction
 
 from flopwitness.catalogue.chips import Chip, Precision
 from flopwitness.measure.bounds import SAFETY_DEFAULT
+from flopwitness.measure.calibration.fitted import Method
+from flopwitness.measure.calibration.record import Calibration
 from flopwitness.measure.reference import Workload
 
 __all__ = ["Question"]
@@ -23,6 +25,8 @@ class Question:
         level: Nominal level of the interval.
         idle_w: What each device draws at least while it is on [W]; 0 where nobody vouches for it.
         declared_chips: The chips that the log itself declares; the bound covers them too.
+        calibration: What was learnt on such a device; None leaves the estimate to the prior.
+        method: Which of the calibration's estimators.
     """
 
     chips: tuple[Chip, ...]
@@ -33,3 +37,5 @@ class Question:
     level: float = 0.9
     idle_w: float = 0.0
     declared_chips: tuple[Chip, ...] = ()
+    calibration: Calibration | None = None
+    method: Method = Method.EFFICIENCY

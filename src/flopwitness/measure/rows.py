@@ -9,13 +9,17 @@ from flopwitness.foundation.errors import OutOfRangeError, UnknownChipError
 from flopwitness.foundation.verdict import Finding, Severity, rank_findings
 from flopwitness.measure.answer import Estimate, Measurement, RunEnergy
 from flopwitness.measure.bounds import UpperBound, bound_from_above
+from flopwitness.measure.calibration.fingerprint import fingerprint_of
+from flopwitness.measure.calibration.use import CalibratedAnswer, answer_from_calibration
 from flopwitness.measure.capacity import covers_limits, needed_devices, total_limit_w
 from flopwitness.measure.estimators.prior import Observation
-from flopwitness.measure.meter import settle_estimate
+from flopwitness.measure.observed import observe
 from flopwitness.measure.plausibility import Power, assess_power, settle_hardware
 from flopwitness.measure.question import Question
 from flopwitness.measure.reference import ReferenceTable
 from flopwitness.measure.samples import Scope
+from flopwitness.measure.settle import settle_estimate
+from flopwitness.measure.sources.declared_steps import declare_steps
 from flopwitness.measure.sources.run_table import RunRow
 
 __all__ = ["chip_left_open", "measure_row"]
@@ -38,9 +42,13 @@ def measure_row(
     findings: list[Finding] = []
     own_chips = _find_chips(row, catalogue, [] if stated.chips else findings)
     chips, count = stated.chips or own_chips, stated.count or row.count
+    calibrated = _calibrated(row, chips, stated, catalogue)
     if not chips or count is None or not row.duration_s:
         findings.append(_open_finding(row, has_chip=bool(chips), has_count=count is not None))
-        return _answer(row, None, None, findings)
+        estimate, calibrated = settle_estimate(
+            stated, None, table=table, upper=None, calibrated=calibrated, findings=findings
+        )
+        return _answer(row, estimate, None, findings, calibrated)
     hardware = settle_hardware(
         chips, count, declared_chips=own_chips, declared_count=row.count, findings=findings
     )
@@ -61,8 +69,34 @@ def measure_row(
     )
     energy_j = row.energy_j if power is Power.PLAUSIBLE else None
     seen = Observation(count=count, duration_s=row.duration_s, energy_j=energy_j, scope=row.scope)
-    estimate = settle_estimate(question, seen, table=table, upper=upper, findings=findings)
-    return _answer(row, estimate, upper, findings)
+    estimate, calibrated = settle_estimate(
+        question, seen, table=table, upper=upper, calibrated=calibrated, findings=findings
+    )
+    return _answer(row, estimate, upper, findings, calibrated)
+
+
+def _calibrated(
+    row: RunRow, chips: Sequence[Chip], stated: Question, catalogue: ChipCatalogue
+) -> CalibratedAnswer | None:
+    """What the calibration says of the row; None where none was handed over. The user's word goes first."""
+    if stated.calibration is None:
+        return None
+    own = fingerprint_of(row, catalogue)
+    fingerprint = replace(
+        own,
+        chips=tuple(sorted(chip.id for chip in stated.chips)) or own.chips,
+        count=stated.count or own.count,
+        precisions=tuple(sorted(map(str, stated.precisions))) or own.precisions,
+    )
+    return answer_from_calibration(
+        stated.calibration,
+        observe([row]),
+        fingerprint,
+        chips=chips,
+        declared=declare_steps([row]),
+        method=stated.method,
+        level=stated.level,
+    )
 
 
 def _judge_power(row: RunRow, chips: Sequence[Chip], count: int, findings: list[Finding]) -> Power:
@@ -194,7 +228,11 @@ def _precisions(
 
 
 def _answer(
-    row: RunRow, estimate: Estimate | None, upper: UpperBound | None, findings: list[Finding]
+    row: RunRow,
+    estimate: Estimate | None,
+    upper: UpperBound | None,
+    findings: list[Finding],
+    calibrated: CalibratedAnswer | None = None,
 ) -> Measurement:
     energy = None
     if row.energy_j is not None:
@@ -217,4 +255,5 @@ def _answer(
         estimate=estimate,
         upper=upper,
         findings=rank_findings(findings),
+        calibrated=calibrated,
     )

@@ -8,10 +8,11 @@ import numpy as np
 
 from flopwitness.foundation.clock import format_utc
 from flopwitness.foundation.units import format_duration, format_energy
-from flopwitness.foundation.verdict import Finding, Severity
+from flopwitness.foundation.verdict import Finding
 from flopwitness.measure.host_energy import HostUse
 from flopwitness.measure.inventory import Group, Reading, group_readings
 from flopwitness.measure.samples import Channel, Scope, Series, Trace
+from flopwitness.present.finding_lines import finding_lines
 from flopwitness.present.safe_text import join_lines, name_count
 
 __all__ = ["render_doctor_text"]
@@ -51,12 +52,7 @@ def render_doctor_text(
     if not readings:
         lines.append("  no readings")
     lines += [*_host_lines(hosts), *_run_lines(trace)]
-    if findings:
-        lines.append("findings")
-        width = max(len(finding.code) for finding in findings) + 2
-        for finding in findings:
-            text = ("contradiction: " if finding.severity is Severity.CONTRADICTION else "") + finding.message
-            lines += _wrapped(text, head=f"    {finding.code:<{width}}")
+    lines += finding_lines(findings)
     return join_lines(lines)
 
 

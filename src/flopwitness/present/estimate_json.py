@@ -12,7 +12,7 @@ from flopwitness.accounting.answers import RowAnswer
 from flopwitness.accounting.thresholds import SENSOR_TOLERANCE_PPM, ThresholdAssessment
 from flopwitness.catalogue.rules import Rule
 from flopwitness.foundation.clock import format_utc
-from flopwitness.foundation.units import encode_flop
+from flopwitness.foundation.units import encode_flop, scale_count
 from flopwitness.foundation.verdict import Finding
 from flopwitness.measure.answer import CONVENTION, Measurement
 from flopwitness.measure.bounds import SAFETY_DEFAULT
@@ -115,6 +115,8 @@ def _measured(measurement: Measurement) -> dict[str, Any]:
         "n_devices": None if energy is None else len(energy.devices),
         "coverage": None if energy is None else _rounded(energy.coverage, 6),
         "estimate": _estimate(measurement),
+        "bracket": _bracket(measurement),
+        "refused": [render_finding(item) for item in measurement.refusals],
         "upper_bound": _upper(measurement),
     }
 
@@ -123,17 +125,32 @@ def _estimate(measurement: Measurement) -> dict[str, Any] | None:
     estimate = measurement.estimate
     if estimate is None:
         return None
+    prior = estimate.prior
     return {
         "flop": encode_flop(estimate.flop),
         "low": encode_flop(estimate.low_flop),
         "high": encode_flop(estimate.high_flop),
         "level": estimate.level,
-        "method": estimate.prior.method,
+        "method": estimate.method,
         "calibration": estimate.calibration,
-        "precisions": [str(precision) for precision in estimate.prior.precisions],
-        "load": str(estimate.prior.load),
-        "power_share": _rounded(estimate.prior.power_share, 4),
-        "reference_groups": estimate.prior.n_groups,
+        "calibration_runs": estimate.n_runs,
+        "precisions": list(estimate.precisions),
+        "load": None if prior is None else str(prior.load),
+        "power_share": None if prior is None else _rounded(prior.power_share, 4),
+        "reference_groups": None if prior is None else prior.n_groups,
+    }
+
+
+def _bracket(measurement: Measurement) -> dict[str, Any] | None:
+    """Between which counts the run lies at any plausible precision, where nobody recorded it."""
+    bracket = measurement.calibrated.bracket if measurement.calibrated is not None else None
+    if bracket is None:
+        return None
+    return {
+        "low": encode_flop(scale_count(bracket.low_flop)),
+        "high": encode_flop(scale_count(bracket.high_flop, up=True)),
+        "calibrated_precision": str(bracket.calibrated),
+        "precisions": [str(precision) for precision in bracket.precisions],
     }
 
 

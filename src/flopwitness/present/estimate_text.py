@@ -10,12 +10,13 @@ from typing import Final
 from flopwitness.accounting.answers import RowAnswer
 from flopwitness.accounting.thresholds import ThresholdAssessment
 from flopwitness.catalogue.rules import Evidence, Rule, Standing
-from flopwitness.foundation.units import format_duration, format_energy, format_flop
+from flopwitness.foundation.units import format_duration, format_energy, format_flop, scale_count
 from flopwitness.foundation.verdict import Finding, Position, Severity, rank_findings
-from flopwitness.measure.answer import Measurement
+from flopwitness.measure.answer import Estimate, Measurement
 from flopwitness.measure.bounds import BoundBy, UpperBound
 from flopwitness.measure.question import Question
 from flopwitness.measure.samples import Scope
+from flopwitness.present.finding_lines import finding_lines
 from flopwitness.present.rules_text import describe_amount, say_no_law, warn_of_standing
 from flopwitness.present.safe_text import escape_line, join_lines, name_count
 
@@ -24,6 +25,7 @@ __all__ = ["describe_side", "render_run_text", "render_table_text"]
 _WIDTH: Final = 100
 _INDENT: Final = 14
 _MOST_NAMES: Final = 3
+_DIGEST_SHOWN: Final = 15
 _SIDES: Final = {
     Scope.GPU: "at the accelerator boards",
     Scope.MODULE: "at the modules' inputs",
@@ -66,11 +68,7 @@ def render_run_text(
         lines += _wrapped(_rule_sentence(item, rules[item.rule_id], on), indent=2)
     if not assessments:
         lines.append(say_no_law(on))
-    if findings:
-        lines.append("findings")
-        width = max(len(finding.code) for finding in findings) + 2
-        for finding in findings:
-            lines += _wrapped(_marked(finding), indent=4 + width, head=f"    {finding.code:<{width}}")
+    lines += finding_lines(findings)
     return join_lines(lines)
 
 
@@ -113,21 +111,40 @@ def _measured_lines(measurement: Measurement) -> Iterator[str]:
     else:
         yield "  energy      not recorded, or not usable"
     if estimate is not None:
-        how = "power" if estimate.prior.method == "prior-energy" else "time alone"
         yield from _wrapped(
             f"{format_flop(estimate.low_flop)} to {format_flop(estimate.high_flop)} FLOP "
-            f"(nominal {100 * estimate.level:.0f} %; prior from {how}, "
-            f"{', '.join(estimate.prior.precisions)}; "
-            "no calibration for this chip)",
+            f"(nominal {100 * estimate.level:.0f} %; {_method_words(measurement, estimate)})",
             indent=_INDENT,
             head="  estimate    ",
         )
     else:
         yield "  estimate    none: neither power nor time can be used"
+    bracket = measurement.calibrated.bracket if measurement.calibrated is not None else None
+    if bracket is not None:
+        yield from _wrapped(
+            f"{format_flop(scale_count(bracket.low_flop))} to "
+            f"{format_flop(scale_count(bracket.high_flop, up=True))} FLOP, since nobody recorded the "
+            f"precision ({', '.join(bracket.precisions)}; calibrated at {bracket.calibrated})",
+            indent=_INDENT,
+            head="  bracket     ",
+        )
     if upper is None:
         yield "  at most     nothing bounds this run"
         return
     yield f"  at most     {format_flop(upper.flop)} FLOP ({_bound_words(upper)})"
+
+
+def _method_words(measurement: Measurement, estimate: Estimate) -> str:
+    """How the estimate was made."""
+    if estimate.prior is None:
+        runs = name_count(estimate.n_runs or 0, "run")
+        return (
+            f"{estimate.method}, point {format_flop(estimate.flop, digits=3)}; calibrated on {runs}, "
+            f"{estimate.calibration[:_DIGEST_SHOWN]}"
+        )
+    how = "power" if estimate.method == "prior-energy" else "time alone"
+    why = "calibration refused" if measurement.refusals else "no calibration for this chip"
+    return f"prior from {how}, {', '.join(estimate.precisions)}; {why}"
 
 
 def _bound_words(upper: UpperBound) -> str:
@@ -149,12 +166,6 @@ def _limit_words(item: ThresholdAssessment, rule: Rule, on: dt.date) -> str:
     level = f", {item.level}" if item.level else ""
     limit = f"{item.comparison.words} {describe_amount(item.threshold_flop)} FLOP"
     return f"{warning}{' ' if warning else ''}{rule.title}{level}, {limit}"
-
-
-def _marked(finding: Finding) -> str:
-    return (
-        f"CONTRADICTION: {finding.message}" if finding.severity is Severity.CONTRADICTION else finding.message
-    )
 
 
 def _wrapped(text: str, *, indent: int, head: str = "") -> list[str]:
@@ -183,9 +194,9 @@ def render_table_text(
         rules: The rules by id.
         on: The day that decides which of them is law.
         findings: Findings about the table as a whole.
-        limit: How many rows with a bound to show; the summary counts them all.
+        limit: How many rows with a bound or an estimate to show; the summary counts them all.
     """
-    bounded = [answer for answer in answers if answer.measurement.upper is not None]
+    bounded = [answer for answer in answers if _has_answer(answer)]
     letters = _letter_limits(answers[0].rules if answers else (), rules, on)
     lines = [_row_line(answer, letters) for answer in bounded[:limit]]
     if lines:
@@ -198,10 +209,14 @@ def render_table_text(
         lines.append(f"... and {more} (--rows {len(bounded)} shows them)")
     if len(answers) > len(bounded):
         open_rows = name_count(len(answers) - len(bounded), "row")
-        lines.append(f"... and {open_rows} that nothing bounds (--json holds them)")
+        lines.append(f"... and {open_rows} of which nothing can be said (--json holds them)")
     lines += ["", *_decided(answers, letters, rules, on), *_row_findings(answers)]
     lines += [f"  {finding.code}: {finding.message}" for finding in findings]
     return join_lines(lines)
+
+
+def _has_answer(answer: RowAnswer) -> bool:
+    return answer.measurement.upper is not None or answer.measurement.estimate is not None
 
 
 def _letter_limits(

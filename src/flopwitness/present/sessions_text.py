@@ -1,6 +1,5 @@
 """Sessions and totals for a person: when devices were in use, and what no session can cut."""
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -10,11 +9,11 @@ from flopwitness.foundation.verdict import Finding
 from flopwitness.measure.samples import Timing
 from flopwitness.measure.sessions import Session, SessionRule
 from flopwitness.measure.usage import DeviceUse
+from flopwitness.present.finding_lines import finding_lines
 from flopwitness.present.safe_text import join_lines, name_count
 
 __all__ = ["describe_instant", "render_sessions_text"]
 
-_WIDTH: Final = 100
 _MOST_SHOWN: Final = 20
 
 
@@ -29,14 +28,7 @@ def render_sessions_text(uses: Sequence[DeviceUse], rule: SessionRule, findings:
     lines = [_rule_line(rule)]
     for use in uses:
         lines += _device_lines(use)
-    if findings:
-        lines.append("findings")
-        width = max(len(finding.code) for finding in findings) + 2
-        for finding in findings:
-            head = f"    {finding.code:<{width}}"
-            lines += textwrap.wrap(
-                finding.message, _WIDTH, initial_indent=head, subsequent_indent=" " * len(head)
-            )
+    lines += finding_lines(findings)
     return join_lines(lines)
 
 

@@ -112,7 +112,7 @@ def test_a_plain_recording_gives_the_whole_answer(
     assert answer.energy.coverage == answer.energy.filled == 1
     assert _upper(answer) == _time_bound(h100)
     assert answer.estimate is not None
-    assert answer.estimate.prior.method == "prior-energy"
+    assert answer.estimate.method == "prior-energy"
     assert answer.estimate.calibration == str(reference.digest)
     assert answer.estimate.level == 0.9
     assert answer.estimate.ratio > 1
@@ -135,7 +135,7 @@ def test_time_alone_gives_an_estimate(measure: Measure, make_window: MakeWindow,
     answer = measure(Trace(windows=(make_window(0, LENGTH_S, "success"),)))
     assert answer.energy is None
     assert answer.estimate is not None
-    assert answer.estimate.prior.method == "prior-time"
+    assert answer.estimate.method == "prior-time"
     assert _upper(answer) == _time_bound(h100)
     _check_order(answer)
 
@@ -362,7 +362,7 @@ def test_sixty_of_sixty_four_nodes_bound_no_less_than_all(
     assert _upper(whole) < _upper(part) < _upper(one)
     assert "nodes-differ" in _codes(part)
     assert one.estimate is not None
-    assert one.estimate.prior.method == "prior-time"
+    assert one.estimate.method == "prior-time"
     assert {"nodes-differ", "coverage-low"} <= _codes(one)
 
 
@@ -427,7 +427,7 @@ def test_an_unrecorded_scope_bounds_and_estimates_nothing(
     answer = measure(Trace(series=tuple(replace(item, scope=Scope.UNKNOWN) for item in resting)))
     assert _upper(answer) == _time_bound(h100)
     assert answer.estimate is not None
-    assert answer.estimate.prior.method == "prior-time"
+    assert answer.estimate.method == "prior-time"
 
 
 @pytest.mark.parametrize("value", [0.0, -300.0, math.nan, math.inf, -math.inf, 1.7e308])
@@ -438,7 +438,7 @@ def test_blank_sensors_leave_the_time_bound(
     answer = measure(Trace(series=blank))
     assert _upper(answer) == _time_bound(h100)
     assert answer.estimate is not None
-    assert answer.estimate.prior.method == "prior-time"
+    assert answer.estimate.method == "prior-time"
     assert answer.estimate.low_flop > 0
     assert _codes(answer) & {"reading-missing", "power-over-limit", "gap"}
     _check_order(answer)
@@ -494,7 +494,7 @@ def test_less_than_idle_power_bounds_nothing_by_energy(
     assert _upper(answer) == _time_bound(h100)
     assert "power-under-idle" in _codes(answer)
     assert answer.estimate is not None
-    assert answer.estimate.prior.method == "prior-time"
+    assert answer.estimate.method == "prior-time"
 
 
 def test_hourly_readings_bound_no_energy_between_them(
@@ -513,7 +513,7 @@ def test_gaps_widen_the_interval(measure: Measure, busy: tuple[Series, ...]) -> 
     assert whole.estimate is not None
     assert holed.estimate is not None
     assert holed.estimate.ratio > whole.estimate.ratio
-    assert holed.estimate.prior.method == "prior-energy"
+    assert holed.estimate.method == "prior-energy"
     assert "gap" in _codes(holed)
     assert _upper(holed) >= _upper(whole)
 
@@ -524,7 +524,7 @@ def test_too_few_readings_leave_the_estimate_to_time(
     trace = Trace(series=busy, windows=(make_window(0, 4 * LENGTH_S),))
     answer = measure(trace)
     assert answer.estimate is not None
-    assert answer.estimate.prior.method == "prior-time"
+    assert answer.estimate.method == "prior-time"
     (finding,) = [finding for finding in answer.findings if finding.code == "coverage-low"]
     assert finding.found == "25 %"
 
@@ -554,7 +554,7 @@ def test_an_unknown_power_limit_leaves_time(measure: Measure, busy: tuple[Series
     assert answer.energy is not None
     assert answer.energy.high_j is None
     assert answer.estimate is not None
-    assert answer.estimate.prior.method == "prior-time"
+    assert answer.estimate.method == "prior-time"
     absent = measure(Trace(series=busy[:2]), name="trainium1")
     assert absent.energy is not None
     assert absent.energy.high_j is None
@@ -715,7 +715,7 @@ def test_an_energy_that_nobody_measured_estimates_nothing(measure: Measure, make
     assert bridged.energy.low_j == 0
     assert bridged.estimate is not None
     assert whole.estimate is not None
-    assert (whole.estimate.prior.method, bridged.estimate.prior.method) == ("prior-energy", "prior-time")
+    assert (whole.estimate.method, bridged.estimate.method) == ("prior-energy", "prior-time")
     assert "coverage-low" in _codes(bridged)
     _check_order(bridged)
 

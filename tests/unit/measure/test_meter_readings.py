@@ -74,7 +74,7 @@ def test_six_power_supplies_in_one_log_bound_by_time_alone(
     assert answer.upper.energy_flop is None
     assert answer.upper.flop >= _time_flop(h100, count=8, time_s=HOUR_S - 1)
     assert answer.estimate is not None
-    assert answer.estimate.prior.method == "prior-time"
+    assert answer.estimate.method == "prior-time"
     assert answer.energy is None  # not known, and not 0 J
     assert {"sensors-mixed", "coverage-low"} <= _codes(answer)
     assert "device-outside-run" not in _codes(answer)
@@ -117,7 +117,7 @@ def test_logs_of_other_things_do_not_dilute_a_node(
         assert answer.energy.coverage == pytest.approx(0.1, abs=0.001)
         assert answer.energy.filled == answer.energy.coverage
         assert answer.estimate is not None
-        assert answer.estimate.prior.method == "prior-time"
+        assert answer.estimate.method == "prior-time"
     assert h100.reference_node is not None
     assert diluted.energy is not None
     assert diluted.energy.recorded_high_j is not None
@@ -165,7 +165,7 @@ def test_readings_at_the_dips_do_not_bound_the_peaks(
     assert answer.energy.coverage == 1
     assert answer.energy.high_j == answer.energy.shown_j
     assert answer.estimate is not None
-    assert answer.estimate.prior.method == "prior-energy"
+    assert answer.estimate.method == "prior-energy"
 
 
 def test_averages_bound_what_lies_between_them(measure: Measure, make_series: MakeSeries) -> None:

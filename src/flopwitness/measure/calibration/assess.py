@@ -18,18 +18,20 @@ from flopwitness.measure.wording import plural
 __all__ = ["assess_calibration"]
 
 _COLLINEAR: Final = 30.0  # Belsley, Kuh & Welsch 1980: from here on, columns depend on each other
+_WIDE: Final = 2.0  # times: a lower power mode of the same board draws about half
 _FAR_OUT: Final = 5.0  # times the median error of runs left out
 _AT_LEAST: Final = 0.1  # and an error of this much: a calibration that fits to 1 % has no outlier at 6 %
 
 
 def assess_calibration(
-    calibration: Calibration, rows: Sequence[RunRow], *, n_left_out: int
+    calibration: Calibration, rows: Sequence[RunRow], *, workloads: Sequence[RunRow], n_left_out: int
 ) -> tuple[Finding, ...]:
     """All findings about a calibration.
 
     Args:
         calibration: The calibration.
         rows: The rows that it was made from, in order.
+        workloads: The first row of each workload, in the order of the calibration's numbers.
         n_left_out: How many chosen rows could not be used.
     """
     found = [
@@ -37,9 +39,10 @@ def assess_calibration(
         *_assess_fingerprint(calibration),
         *_assess_energy(calibration),
         *_assess_traffic(calibration, rows),
+        *_assess_width(calibration),
         *_assess_constants(calibration),
         *_assess_size(calibration),
-        *_assess_outliers(calibration, rows),
+        *_assess_outliers(calibration, workloads),
     ]
     return tuple(found)
 
@@ -50,8 +53,8 @@ def _assess_rows(n_left_out: int) -> Iterator[Finding]:
             code="runs-unusable",
             severity=Severity.WARNING,
             message=(
-                f"{plural(n_left_out, 'chosen run')} had no true operations, energy, duration or traffic above "
-                "0, or more operations than the chips allow, and taught nothing"
+                f"{plural(n_left_out, 'chosen run')} had no true operations, energy, duration or traffic "
+                "above 0, or more operations than the chips allow, and taught nothing"
             ),
             count=n_left_out,
         )
@@ -75,8 +78,9 @@ def _assess_fingerprint(calibration: Calibration) -> Iterator[Finding]:
             code="precisions-mixed",
             severity=Severity.WARNING,
             message=(
-                f"the calibration runs used {', '.join(calibration.fingerprint.precisions)}, whose joules per "
-                "operation differ by factors; the interval must hold them all. --where precision=... keeps one"
+                f"the calibration runs used {', '.join(calibration.fingerprint.precisions)}, whose joules "
+                "per operation differ by factors; the interval must hold them all. "
+                "--where precision=... keeps one"
             ),
             found=", ".join(calibration.fingerprint.precisions),
         )
@@ -90,8 +94,8 @@ def _assess_energy(calibration: Calibration) -> Iterator[Finding]:
             code="idle-unrecorded",
             severity=Severity.WARNING,
             message=(
-                f"no idle power was recorded; energy counts {what}, and the idle power of another day moves the "
-                "estimate"
+                f"no idle power was recorded; energy counts {what}, and the idle power of another day moves "
+                "the estimate"
             ),
             expected="a column such as idle_power_w",
         )
@@ -110,11 +114,29 @@ def _assess_traffic(calibration: Calibration, rows: Sequence[RunRow]) -> Iterato
                 code="traffic-unusable",
                 severity=Severity.WARNING,
                 message=(
-                    f"{feature.removesuffix('_tb_per_j')} traffic above 0 was recorded in too few of the runs, "
-                    "and is not used: a counter that reads 0 is one that is not read"
+                    f"{feature.removesuffix('_tb_per_j')} traffic above 0 was recorded in too few of the "
+                    "runs, and is not used: a counter that reads 0 is one that is not read"
                 ),
                 found=f"{sum(1 for value in values if value)} of {len(values)}",
             )
+
+
+def _assess_width(calibration: Calibration) -> Iterator[Finding]:
+    """A range of power so wide that another power mode fits into it."""
+    domain = calibration.fitted.domain
+    place = domain.features.index(Feature.POWER)
+    low_w, high_w = np.exp([domain.log_low[place], domain.log_high[place]])
+    if high_w > _WIDE * low_w:
+        yield Finding(
+            code="power-range-wide",
+            severity=Severity.WARNING,
+            message=(
+                f"the calibration runs draw {low_w:.3g} to {high_w:.3g} W above idle: a run in another power "
+                "mode may lie between, and its features would not refuse it. --gate 80 keeps the busy ones"
+            ),
+            expected=f"at most {_WIDE:g} times",
+            found=f"{high_w / low_w:.1f} times",
+        )
 
 
 def _assess_constants(calibration: Calibration) -> Iterator[Finding]:
@@ -134,8 +156,8 @@ def _assess_constants(calibration: Calibration) -> Iterator[Finding]:
                 code="overhead-at-edge",
                 severity=Severity.NOTE,
                 message=(
-                    f"{method}: the overhead {model.overhead_w:g} W lies on the edge of the published grid, so "
-                    "it is bounded and not known"
+                    f"{method}: the overhead {model.overhead_w:g} W lies on the edge of the published grid, "
+                    "so it is bounded and not known"
                 ),
                 where=str(method),
                 expected=f"inside {OVERHEAD_GRID_W[0]:g} to {OVERHEAD_GRID_W[-1]:g} W",
@@ -156,19 +178,17 @@ def _assess_constants(calibration: Calibration) -> Iterator[Finding]:
 
 
 def _assess_size(calibration: Calibration) -> Iterator[Finding]:
-    n_runs = calibration.data.n_runs
+    n_runs = calibration.data.n_workloads
     if n_runs < FEWEST_FOR_A_GUARANTEE:
         rank = (
-            f"; below {FEWEST_FOR_A_RANK} runs even its rank is not reached"
-            if n_runs < FEWEST_FOR_A_RANK
-            else ""
+            f"; below {FEWEST_FOR_A_RANK} even its rank is not reached" if n_runs < FEWEST_FOR_A_RANK else ""
         )
         yield Finding(
             code="calibration-small",
             severity=Severity.NOTE,
             message=(
-                f"{n_runs} runs: the level of its intervals is nominal, nothing guarantees it below "
-                f"{FEWEST_FOR_A_GUARANTEE} runs{rank}"
+                f"{plural(n_runs, 'workload')}: the level of its intervals is nominal, nothing guarantees it "
+                f"below {FEWEST_FOR_A_GUARANTEE}{rank}"
             ),
             expected=f"at least {FEWEST_FOR_A_GUARANTEE}",
             found=str(n_runs),
@@ -187,8 +207,8 @@ def _assess_outliers(calibration: Calibration, rows: Sequence[RunRow]) -> Iterat
                 code="run-unlike-others",
                 severity=Severity.WARNING,
                 message=(
-                    f"{row.run_id or f'line {row.row}'}: predicted from the other runs it is off by a factor of "
-                    f"{np.exp(error):.2f}; look whether its size, energy and mode are right"
+                    f"{row.run_id or f'line {row.row}'}: predicted from the other runs it is off by a factor "
+                    f"of {np.exp(error):.2f}; look whether its size, energy and mode are right"
                 ),
                 where=row.run_id or f"line {row.row}",
                 expected=f"at most {np.exp(limit):.2f}",

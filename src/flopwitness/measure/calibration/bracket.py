@@ -1,10 +1,10 @@
 """Between which counts a run lies where nobody recorded its precision.
 
 A calibration knows joules per operation at one precision. At another they change by at most the ratio of the
-chip's peak rates, which the catalogue has: tensor cores rarely gain all of it. So the run lies between the lower
-end at the slowest plausible precision and the upper end at the fastest. The features are first moved to the
-nearest place that the calibration knows, because another precision moves them, and what is asked here is how
-efficient the chip is, not how far its efficiency can be extrapolated.
+chip's peak rates, which the catalogue has: tensor cores rarely gain all of it. So the run lies between the
+lower end at the slowest plausible precision and the upper end at the fastest. The features are first moved to
+the nearest place that the calibration knows, because another precision moves them, and what is asked here is
+how efficient the chip is, not how far its efficiency can be extrapolated.
 """
 
 from collections.abc import Sequence

@@ -23,6 +23,7 @@ from flopwitness.measure.estimators.link_operations import DeclaredSteps, LinkMo
 from flopwitness.measure.observed import observe
 from flopwitness.measure.sources.declared_steps import declare_steps
 from flopwitness.measure.sources.run_table import RunRow, RunTable
+from flopwitness.measure.sources.workloads import number_workloads, workload_columns
 
 __all__ = ["Calibrated", "calibrate", "known_runs"]
 
@@ -50,6 +51,7 @@ def calibrate(
     catalogue: ChipCatalogue,
     conditions: Sequence[str] = (),
     gate_pct: float | None = None,
+    columns: Sequence[str] = (),
 ) -> Calibrated:
     """Fit all estimators to the chosen runs of one device.
 
@@ -58,8 +60,10 @@ def calibrate(
         catalogue: The known chips: no run can have computed more than theirs allow.
         conditions: How the rows were chosen, to be written down.
         gate_pct: The gate on utilisation, to be written down [%].
+        columns: The columns that tell workloads apart; the known hyperparameters where none is named.
 
     Raises:
+        InputError: A named column that a table lacks.
         NotCalibratedError: Runs of unlike devices or modes, or fewer than three that can be used.
     """
     rows = [row for _, chosen in tables for row in chosen]
@@ -74,13 +78,16 @@ def calibrate(
     chosen = [row for row, is_known in zip(rows, known, strict=True) if is_known]
     fingerprint = settle_fingerprint([fingerprint_of(row, catalogue) for row in chosen])
     runs, flop = observe(chosen), np.array([float(row.true_flop or 0) for row in chosen])
-    fitted = fit_methods(runs, flop)
+    workload = number_workloads(chosen, workload_columns(chosen, columns))
+    fitted = fit_methods(runs, flop, workload=workload)
     used = fitted.is_usable(runs)
+    firsts = np.unique(workload[used], return_index=True)[1]
     link = _fit_link(runs.link_tb[used], declare_steps(chosen).take(used), flop[used])
     kept = {id(row) for row, is_used in zip(chosen, used, strict=True) if is_used}
     data = CalibrationData(
         tables=tuple(table.provenance.digest for table, _ in tables),
         rows=tuple(tuple(row.row for row in chosen if id(row) in kept) for _, chosen in tables),
+        n_workloads=firsts.size,
         conditions=tuple(_written(text) for text in conditions),
         gate_pct=gate_pct,
     )
@@ -95,7 +102,12 @@ def calibrate(
     encoded = encode_calibration(made)
     calibration = decode_calibration(encoded)
     used_rows = [row for row in rows if id(row) in kept]
-    findings += assess_calibration(calibration, used_rows, n_left_out=len(rows) - len(used_rows))
+    findings += assess_calibration(
+        calibration,
+        used_rows,
+        workloads=[used_rows[place] for place in firsts],
+        n_left_out=len(rows) - len(used_rows),
+    )
     return Calibrated(calibration=calibration, data=encoded, findings=tuple(findings))
 
 

@@ -33,7 +33,7 @@ class Domain:
         features: Which features.
         log_low: The smallest of each, natural logarithm, shape (k,).
         log_high: The largest, shape (k,).
-        n_runs: How many runs.
+        n_runs: How many runs, repeats of one workload counted once.
     """
 
     features: tuple[Feature, ...]
@@ -47,7 +47,7 @@ class Domain:
         return (self.n_runs + 2) / (self.n_runs - 1)
 
     def ranges_outside(self, log_features: Vector) -> Vector:
-        """How many ranges each feature lies outside, shape (n, k): 0 inside, negative below, positive above."""
+        """How many ranges each feature lies outside, shape (n, k): 0 inside, negative below."""
         width = np.maximum(self.log_high - self.log_low, _NARROWEST)
         below = np.minimum(log_features - self.log_low, 0.0)
         above = np.maximum(log_features - self.log_high, 0.0)
@@ -59,16 +59,17 @@ class Domain:
         return np.abs(np.nan_to_num(self.ranges_outside(log_features))) > self.most_ranges
 
 
-def settle_domain(features: Sequence[Feature], log_features: Vector) -> Domain:
+def settle_domain(features: Sequence[Feature], log_features: Vector, *, n_runs: int) -> Domain:
     """The domain of calibration runs.
 
     Args:
         features: Which features.
         log_features: Their natural logarithms, shape (n, k), finite, n >= 2.
+        n_runs: How many of them are no repeats.
     """
     return Domain(
         features=tuple(features),
         log_low=log_features.min(axis=0),
         log_high=log_features.max(axis=0),
-        n_runs=len(log_features),
+        n_runs=n_runs,
     )

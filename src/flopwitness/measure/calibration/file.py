@@ -166,6 +166,7 @@ def _encode_data(item: CalibrationData) -> dict[str, JsonValue]:
         "tables": [str(digest) for digest in item.tables],
         "rows": [list(rows) for rows in item.rows],
         "n_runs": item.n_runs,
+        "n_workloads": item.n_workloads,
         "where": list(item.conditions),
         "gate_pct": None if item.gate_pct is None else _text(item.gate_pct),
     }
@@ -176,6 +177,7 @@ def _decode_data(item: Mapping[str, JsonValue]) -> CalibrationData:
     return CalibrationData(
         tables=tuple(Digest.parse(_str(text)) for text in item["tables"]),
         rows=rows,
+        n_workloads=_line(item["n_workloads"]),
         conditions=_strings(item["where"]),
         gate_pct=None if item["gate_pct"] is None else _number(item["gate_pct"], low=0),
     )

@@ -1,7 +1,7 @@
-"""What a calibration is tied to: chip, number, power mode, clocks, precision, driver and what the meter covers.
+"""What a calibration is tied to: chip, number, power mode, clocks, precision, driver, and the meter's scope.
 
-Moved to another device or mode a calibration errs by factors of two to ten, so a field that differs refuses the
-point estimate. A field that nobody recorded refuses nothing: it is told.
+Moved to another device or mode a calibration errs by factors of two to ten, so a field that differs refuses
+the point estimate. A field that nobody recorded refuses nothing: it is told.
 """
 
 import unicodedata
@@ -25,7 +25,7 @@ class Fingerprint:
     """What was recorded of the device and its state; "" or nothing where it was not.
 
     Attributes:
-        chips: The chips that the device may be, by their ids in the catalogue, or a name that it does not know.
+        chips: The chips that the device may be, by their ids in the catalogue, or a name that is not there.
         count: How many of them.
         scope: What the energy covers.
         power_mode: The power mode or power limit.

@@ -1,8 +1,8 @@
 """All estimators fitted to the same runs, and what each of them predicts for others.
 
-What has to be chosen from data is chosen here and nowhere else: the idle power that is subtracted, the features
-that the device offers, and each estimator's constants. Whoever judges an estimator on runs that were held out
-calls this with the others.
+What has to be chosen from data is chosen here and nowhere else: the idle power that is subtracted, the
+features that the device offers, and each estimator's constants. Whoever judges an estimator on runs that were
+held out calls this with the others.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,12 +20,22 @@ from flopwitness.measure.estimators.constant import ConstantModel, fit_constant
 from flopwitness.measure.estimators.efficiency import EfficiencyModel, fit_efficiency
 from flopwitness.measure.estimators.paper import PaperModel, fit_paper
 from flopwitness.measure.estimators.predictions import Predictions
-from flopwitness.measure.observed import Feature, NetEnergy, ObservedRuns, log_features, settle_net_energy
+from flopwitness.measure.observed import (
+    Feature,
+    NetEnergy,
+    ObservedRuns,
+    log_features,
+    pool_means,
+    settle_net_energy,
+)
 
-__all__ = ["Fitted", "Method", "Model", "fit_methods", "offered_features"]
+__all__ = ["MOST_DOUBT", "Fitted", "Method", "Model", "fit_methods", "offered_features"]
 
 Vector = NDArray[np.float64]
 Model: TypeAlias = ConstantModel | PaperModel | EfficiencyModel
+
+MOST_DOUBT: Final = 4.0
+"""Times the posterior's usual width: beyond it no calibration run combines its features as this one does."""
 
 _MOSTLY: Final = 0.9  # a feature that fewer runs have is left out; the runs without one that more have, too
 _FEWEST_RUNS: Final = 3
@@ -67,8 +77,20 @@ class Fitted:
 
     def is_usable(self, runs: ObservedRuns) -> NDArray[np.bool_]:
         """Which runs have an energy above idle and every feature, shape (n,); training used no others."""
-        usable: NDArray[np.bool_] = np.isfinite(self.log_features(runs)).all(axis=1)
-        return usable
+        return _is_whole(self.log_features(runs))
+
+    def is_outside(self, runs: ObservedRuns) -> NDArray[np.bool_]:
+        """Which runs a user would be refused a point for, by their features alone, shape (n,)."""
+        outside = self.domain.is_outside(self.log_features(runs)).any(axis=1)
+        return np.asarray(outside | (self.doubt(runs) > MOST_DOUBT), dtype=np.bool_)
+
+    def doubt(self, runs: ObservedRuns) -> Vector:
+        """How many times more doubtful than usual the efficiency is, shape (n,); 0 without one."""
+        model = self.models.get(Method.EFFICIENCY)
+        if not isinstance(model, EfficiencyModel):
+            return np.zeros(len(runs))
+        doubt = model.doubt(log_features(runs, self.net, model.features))
+        return np.where(np.isfinite(doubt), doubt, 0.0)
 
     def predict(self, method: Method, runs: ObservedRuns, level: float = 0.9) -> Predictions:
         """What an estimator says of runs; NaN where one lacks what the estimator needs.
@@ -90,9 +112,14 @@ class Fitted:
             case ConstantModel():
                 return model.predict(net_j, level)
             case PaperModel():
-                return model.predict(net_j, runs.duration_s, runs.memory_tb, level)
+                return model.predict(net_j, runs.busy_s, runs.memory_tb, level)
             case EfficiencyModel():
                 return model.predict(net_j, log_features(runs, self.net, model.features), level)
+
+
+def _is_whole(values: Vector) -> NDArray[np.bool_]:
+    """Which rows hold no missing value, shape (n, k) to (n,)."""
+    return np.asarray(np.isfinite(values).all(axis=1), dtype=np.bool_)
 
 
 def offered_features(
@@ -113,34 +140,41 @@ def fit_methods(
     *,
     methods: Sequence[Method] = tuple(Method),
     candidates: Sequence[Feature] = tuple(Feature),
+    workload: NDArray[np.intp] | None = None,
 ) -> Fitted:
-    """The estimators fitted to runs of known size.
+    """The estimators fitted to runs of known size; repeats of one workload count once, by their mean.
+
+    As runs of their own they would vouch for each other: the errors on runs left out would be those of
+    repeating a run, and not of estimating an unknown one.
 
     Args:
         runs: The runs, n of them.
         flop: Their true operations, shape (n,), > 0.
         methods: Which estimators.
         candidates: The features that may be used; fewer of them for an ablation.
+        workload: The number of each run's workload, shape (n,); each its own where None.
 
     Raises:
-        NotCalibratedError: Fewer than three runs have an energy above idle and the features.
+        NotCalibratedError: Fewer than three workloads have an energy above idle and the features.
     """
     net = settle_net_energy(runs)
     features = offered_features(runs, net, candidates)
     seen = log_features(runs, net, features)
-    used = np.isfinite(seen).all(axis=1)
-    if used.sum() < _FEWEST_RUNS:
+    used = _is_whole(seen)
+    group = _number(np.arange(len(runs)) if workload is None else workload, used)
+    n_workloads = int(group.max()) + 1 if group.size else 0
+    if n_workloads < _FEWEST_RUNS:
         raise NotCalibratedError(
-            "too few runs with energy above idle",
-            expected=f"at least {_FEWEST_RUNS}",
-            found=str(int(used.sum())),
+            "too few runs with energy above idle", expected=f"at least {_FEWEST_RUNS}", found=str(n_workloads)
         )
-    runs, flop, seen = runs.take(used), flop[used], seen[used]
+    domain = settle_domain(features, seen[used], n_runs=n_workloads)
+    runs, flop = runs.take(used).pooled(group), pool_means(flop[used], group)
+    seen = log_features(runs, net, features)
     net_j = net.of(runs)
     fits: dict[Method, Callable[[], Model]] = {
         Method.EFFICIENCY: lambda: fit_efficiency(features, seen, net_j, flop),
-        Method.PAPER_EQ1: lambda: fit_paper(net_j, runs.duration_s, _memory(runs, features), flop),
-        Method.PAPER_EQ2: lambda: fit_paper(net_j, runs.duration_s, None, flop),
+        Method.PAPER_EQ1: lambda: fit_paper(net_j, runs.busy_s, _memory(runs, features), flop),
+        Method.PAPER_EQ2: lambda: fit_paper(net_j, runs.busy_s, None, flop),
         Method.CONSTANT: lambda: fit_constant(net_j, flop),
     }
     models: dict[Method, Model] = {}
@@ -152,12 +186,15 @@ def fit_methods(
             refused[method] = str(error)
     return Fitted(
         net=net,
-        domain=settle_domain(features, seen),
+        domain=domain,
         models=MappingProxyType(models),
         refused=MappingProxyType(refused),
     )
 
 
+def _number(workload: NDArray[np.intp], used: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """The workloads of the used runs, numbered from 0 in the order of their numbers."""
+    return np.asarray(np.unique(workload[used], return_inverse=True)[1], dtype=np.intp)
 
 
 def _memory(runs: ObservedRuns, features: Sequence[Feature]) -> Vector:

@@ -20,12 +20,14 @@ class CalibrationData:
     Attributes:
         tables: The digests of the tables, in the order in which they were handed over.
         rows: The lines of the runs that were used, one tuple a table; ids of runs are not kept.
+        n_workloads: How many workloads: runs that repeat each other count once.
         conditions: The conditions on columns, as `column=value`.
         gate_pct: The lowest mean utilisation [%]; None where there was no gate.
     """
 
     tables: tuple[Digest, ...]
     rows: tuple[tuple[int, ...], ...]
+    n_workloads: int
     conditions: tuple[str, ...] = ()
     gate_pct: float | None = None
 

@@ -16,15 +16,13 @@ from flopwitness.foundation.units import format_flop, scale_count
 from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.measure.calibration.bracket import Bracket, bracket_precisions
 from flopwitness.measure.calibration.fingerprint import Fingerprint
-from flopwitness.measure.calibration.fitted import Method
+from flopwitness.measure.calibration.fitted import MOST_DOUBT, Method
 from flopwitness.measure.calibration.record import Calibration
-from flopwitness.measure.estimators.efficiency import EfficiencyModel
 from flopwitness.measure.estimators.link_operations import DeclaredSteps
-from flopwitness.measure.observed import ObservedRuns, log_features
+from flopwitness.measure.observed import ObservedRuns
 
 __all__ = ["CalibratedAnswer", "Point", "answer_from_calibration"]
 
-_MOST_DOUBT: Final = 4.0  # times the posterior's usual width; ours: docs/adr/0008, with the refusals it gives
 _DIGITS: Final = 3
 
 
@@ -171,23 +169,19 @@ def _refuse_features(calibration: Calibration, run: ObservedRuns) -> Iterator[Fi
                 f"{side} what the calibration has seen ({low:.3g} to {high:.3g}): no point estimate"
             ),
             where=str(feature),
-            expected=f"{low:.3g} to {high:.3g} {feature.unit}, or at most {domain.most_ranges:.2f} ranges outside",
+            expected=f"{low:.3g} to {high:.3g} {feature.unit}, or {domain.most_ranges:.2f} ranges outside",
             found=f"{np.exp(seen[0, place]):.3g} {feature.unit}",
         )
-    model = fitted.models.get(Method.EFFICIENCY)
-    if is_outside.any() or not isinstance(model, EfficiencyModel):
-        return
-    own = log_features(run, fitted.net, model.features)
-    doubt = float(model.doubt(own)[0]) if np.isfinite(own).all() else 0.0
-    if doubt > _MOST_DOUBT:
+    doubt = float(fitted.doubt(run)[0])
+    if not is_outside.any() and doubt > MOST_DOUBT:
         yield Finding(
             code="features-unlike",
             severity=Severity.WARNING,
             message=(
-                f"no calibration run combines its features as this one does: the estimate would be {doubt:.1f} "
-                "times as doubtful as usual, so there is no point"
+                f"no calibration run combines its features as this one does: the estimate would be "
+                f"{doubt:.1f} times as doubtful as usual, so there is no point"
             ),
-            expected=f"at most {_MOST_DOUBT:g} times",
+            expected=f"at most {MOST_DOUBT:g} times",
             found=f"{doubt:.1f} times",
         )
 
@@ -199,6 +193,8 @@ def _estimate(
     flop = float(answer.flop[0])
     if not flop > 0:
         return None, [_negative(method, flop)]
+    if not np.isfinite(answer.log_half[0]):
+        return None, [_unbounded(method)]
     return Point(flop=flop, low_flop=float(answer.low_flop[0]), high_flop=float(answer.high_flop[0])), []
 
 
@@ -207,12 +203,25 @@ def _negative(method: Method, flop: float) -> Finding:
         code="estimate-negative",
         severity=Severity.WARNING,
         message=(
-            f"{method} makes {flop:.3g} FLOP of it: traffic and overhead explain more energy than was used. Of "
-            "honest training this is not seen; look for traffic without work"
+            f"{method} makes {flop:.3g} FLOP of it: traffic and overhead explain more energy than was used. "
+            "Of honest training this is not seen; look for traffic without work"
         ),
         where=str(method),
         expected="a count above 0",
         found=f"{flop:.3g}",
+    )
+
+
+def _unbounded(method: Method) -> Finding:
+    return Finding(
+        code="interval-unbounded",
+        severity=Severity.WARNING,
+        message=(
+            f"{method} made no sensible estimate of a calibration run that was left out, so nothing bounds "
+            "its interval: no point estimate"
+        ),
+        where=str(method),
+        expected="an interval with two ends",
     )
 
 
@@ -279,8 +288,9 @@ def _assess_declared(
             severity=Severity.WARNING,
             message=(
                 f"with the declared tokens a step, the link traffic makes {_short(flop)} FLOP, "
-                f"{100 * (1 - np.exp(gap)):.0f} % under what the energy shows ({_short(float(energy.flop[0]))}): "
-                "more tokens were trained on than declared, or the link or its use differs from the calibration's"
+                f"{100 * (1 - np.exp(gap)):.0f} % under what the energy shows "
+                f"({_short(float(energy.flop[0]))}): more tokens were trained on than declared, or the link "
+                "or its use differs from the calibration's"
             ),
             expected=f"at least {np.exp(limit):.2f} of the energy's estimate",
             found=f"{np.exp(gap):.2f}",
@@ -291,8 +301,8 @@ def _assess_declared(
             severity=Severity.NOTE,
             message=(
                 f"with the declared tokens a step, the link traffic makes {_short(flop)} FLOP, "
-                f"{100 * (np.exp(gap) - 1):.0f} % over what the energy shows: traffic that is no all-reduce, or "
-                "larger claims than work"
+                f"{100 * (np.exp(gap) - 1):.0f} % over what the energy shows: traffic that is no all-reduce, "
+                "or larger claims than work"
             ),
             expected=f"at most {np.exp(-limit):.2f} of the energy's estimate",
             found=f"{np.exp(gap):.2f}",

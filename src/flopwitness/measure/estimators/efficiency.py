@@ -4,11 +4,10 @@
     y = log(F/E) ~ GP( mean of y ; s_y^2 [ 4 + t^2 z.z' + a^2 exp(-|z-z'|^2 / (2 l^2 k)) ] + (s s_y)^2 I )
     F = E exp(posterior mean of y)
 
-All features are intensive, so an estimate grows with energy whatever a run's length. The four parameters t, a,
-l, s are not chosen: predictions are averaged over a fixed grid of them, weighted by how well each explains the
-training runs (marginal likelihood). There is no optimiser and no random state. A linear part would extrapolate
-for ever and a quadratic one blows up at 14 runs; this kernel stays bounded off the data, and says so by its
-doubt.
+All features are intensive, so an estimate grows with energy whatever a run's length. The four parameters t,
+a, l, s are not chosen: predictions are averaged over a fixed grid of them, weighted by how well each explains
+the training runs (marginal likelihood). There is no optimiser and no random state. A quadratic part blows up
+at 14 runs; this kernel bends only near the data, and far from them its doubt grows.
 
 Source:
     Ours: docs/adr/0008, and what was tried before it was fixed.
@@ -32,9 +31,13 @@ __all__ = ["FEWEST_RUNS", "MOST_RUNS", "EfficiencyModel", "fit_efficiency"]
 Vector = NDArray[np.float64]
 
 FEWEST_RUNS: Final = 8
-MOST_RUNS: Final = 1_000  # beyond it the posterior takes gigabytes; hundreds of runs already teach nothing new
+MOST_RUNS: Final = (
+    1_000  # beyond it the posterior takes gigabytes; hundreds of runs already teach nothing new
+)
 
-_MEAN_VARIANCE: Final = 4.0  # of the function's level, in variances of y: its mean is known from few runs only
+_MEAN_VARIANCE: Final = (
+    4.0  # of the function's level, in variances of y: its mean is known from few runs only
+)
 _SLOPES: Final = (0.15, 0.3, 0.6)  # t
 _BENDS: Final = (0.4, 0.8, 1.2)  # a; and 0, without bends
 _LENGTHS: Final = (0.5, 1.0, 2.0)  # l
@@ -54,7 +57,10 @@ class _Kernel:
         """The covariance of standardised features, shape (m, k) and (n, k) to (m, n)."""
         scale = 2 * self.length**2 * max(1, left.shape[1])
         square = ((left[:, None, :] - right[None, :, :]) ** 2).sum(axis=-1)
-        return _MEAN_VARIANCE + self.slope**2 * left @ right.T + self.bend**2 * np.exp(-square / scale)
+        covariance: Vector = (
+            _MEAN_VARIANCE + self.slope**2 * left @ right.T + self.bend**2 * np.exp(-square / scale)
+        )
+        return covariance
 
     def at(self, place: Vector) -> Vector:
         """The variance at standardised features, shape (m, k) to (m,)."""
@@ -143,8 +149,8 @@ class EfficiencyModel:
     def predict(self, net_j: Vector, log_features: Vector, level: float) -> Predictions:
         """Estimates from energy above idle [J], shape (n,), and log features, shape (n, k).
 
-        The interval is the wider of Student's t (n - 3 degrees of freedom) with the posterior's spread and the
-        quantile of the errors on runs left out.
+        The interval is the wider of Student's t (n - 3 degrees of freedom) with the posterior's spread and
+        the quantile of the errors on runs left out.
         """
         mean, sd = self._predict(log_features)
         left_out = left_out_quantile(self.errors, level)
@@ -153,17 +159,19 @@ class EfficiencyModel:
 
     def doubt(self, log_features: Vector) -> Vector:
         """How many times wider the posterior is than at the usual training run, shape (n,)."""
-        return self._predict(log_features)[1] / (self._posterior.usual_sd * self._scale)
+        doubt: Vector = self._predict(log_features)[1] / (self._posterior.usual_sd * self._scale)
+        return doubt
 
     def pulled_in(self, log_features: Vector) -> Vector:
-        """The features moved into the box that the training runs fill, along their principal axes, shape (n, k).
+        """The features moved into the box that the training runs fill along their principal axes, (n, k).
 
         Of a run that lies outside, this is the nearest one that the calibration can speak of.
         """
         own, place = self._standardised(self.log_features), self._standardised(log_features)
         axes = np.linalg.svd(own, full_matrices=False)[2].T
         inside = np.clip(place @ axes, (own @ axes).min(axis=0), (own @ axes).max(axis=0)) @ axes.T
-        return inside * self._spread + self.log_features.mean(axis=0)
+        pulled: Vector = inside * self._spread + self.log_features.mean(axis=0)
+        return pulled
 
     def _predict(self, log_features: Vector) -> tuple[Vector, Vector]:
         mean, sd = _mix(self._posterior, self._standardised(log_features))

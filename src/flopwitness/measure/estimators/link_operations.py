@@ -61,8 +61,9 @@ class DeclaredSteps:
         )
 
     def work(self, link_tb: Vector) -> Vector:
-        """N M (1 + s / (6 d)) [TB tokens], shape (n,); NaN where anything of it is missing or is not above 0."""
-        work = link_tb * self.tokens * (1 + self.sequence_length / (_ATTENTION * self.width))
+        """N M (1 + s / (6 d)) [TB tokens], shape (n,); NaN where a part is missing or not above 0."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            work = link_tb * self.tokens * (1 + self.sequence_length / (_ATTENTION * self.width))
         return np.where(np.isfinite(work) & (work > 0), work, np.nan)
 
 

@@ -27,7 +27,9 @@ OVERHEAD_GRID_W: Final = np.linspace(0.0, 4.0, 321)
 """The overheads that are tried [W]: as published, in steps of 1/80 W."""
 
 _SPARE_RUNS: Final = 2
-_LARGEST_CONDITION: Final = 1_000.0  # at it, a relative error of 0.1 % in a reading moves a constant by all of it
+_LARGEST_CONDITION: Final = (
+    1_000.0  # at it, a relative error of 0.1 % in a reading moves a constant by all of it
+)
 _TERA: Final = 1e12
 
 
@@ -76,9 +78,7 @@ class PaperModel:
         half = max(
             student_t(level, self.errors.size - n_constants) * spread, left_out_quantile(self.errors, level)
         )
-        return Predictions(
-            flop=left_j / self.energy_per_tflop_j * _TERA, log_half=np.full(net_j.shape, half)
-        )
+        return Predictions(flop=left_j / self.energy_per_tflop_j * _TERA, log_half=np.full(net_j.shape, half))
 
 
 def fit_paper(net_j: Vector, duration_s: Vector, traffic_tb: Vector | None, flop: Vector) -> PaperModel:

@@ -1,4 +1,4 @@
-"""What a table of runs declares of its training steps: claims, which test a claim and never make an estimate."""
+"""What a table of runs declares of its training steps: claims, which are tested and estimate nothing."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final

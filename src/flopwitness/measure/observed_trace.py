@@ -1,0 +1,144 @@
+"""What an estimator may see of a run from its logs: energy, busy time and traffic over the whole run."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from flopwitness.foundation.units import NANOSECOND_PER_SECOND
+from flopwitness.measure.answer import RunEnergy
+from flopwitness.measure.calibration.fingerprint import Fingerprint
+from flopwitness.measure.calibration.record import Calibration
+from flopwitness.measure.framing import Frame
+from flopwitness.measure.observed import Feature, ObservedRuns
+from flopwitness.measure.paired import is_later, longest_step_s
+from flopwitness.measure.samples import Channel, RunWindow, Series, Trace
+from flopwitness.measure.totals import LedgerState, busy_limit_w, extend
+
+__all__ = ["fingerprint_trace", "observe_frame"]
+
+_RATES: Final = {
+    Feature.MEMORY: Channel.MEMORY_TRAFFIC_BYTE_PER_S,
+    Feature.LINK: Channel.LINK_TRAFFIC_BYTE_PER_S,
+    Feature.HOST: Channel.HOST_TRAFFIC_BYTE_PER_S,
+}
+_TERA: Final = 1e12
+_MOSTLY: Final = 0.8  # of a run: as for its energy, less is not brought up to all of it
+_POWER: Final = (Channel.POWER_W, Channel.POWER_AVERAGE_W)
+
+
+def observe_frame(frame: Frame, energy: RunEnergy | None, calibration: Calibration) -> ObservedRuns:
+    """The run as the calibration's estimators take it, n = 1.
+
+    Args:
+        frame: Which readings and which run.
+        energy: Its energy, brought up to the whole run where most of it was covered; None where unusable.
+        calibration: Whose idle power and usual power say when a device is busy.
+    """
+    duration_s = frame.duration_s or float("nan")
+    is_known = energy is not None and energy.filled >= _MOSTLY
+    energy_j = energy.shown_j / energy.filled if energy is not None and is_known else float("nan")
+    traffic = {name: _moved_tb(frame.trace, channel, frame.in_run) for name, channel in _RATES.items()}
+    return ObservedRuns(
+        duration_s=np.array([duration_s]),
+        busy_s=np.array([_busy_s(frame, calibration) or duration_s]),
+        energy_j=np.array([energy_j]),
+        net_energy_j=np.array([np.nan]),
+        idle_w=np.array([np.nan]),
+        memory_tb=np.array([traffic[Feature.MEMORY]]),
+        link_tb=np.array([traffic[Feature.LINK]]),
+        host_tb=np.array([traffic[Feature.HOST]]),
+    )
+
+
+def fingerprint_trace(frame: Frame) -> Fingerprint:
+    """What the call and the logs tell of the device and its state."""
+    devices = {item.device for item in frame.series}
+    drivers = {device.driver for device in frame.trace.devices if device.name in devices and device.driver}
+    return Fingerprint(
+        chips=tuple(sorted(chip.id for chip in frame.question.chips)),
+        count=frame.count or None,
+        scope="" if frame.scope == "unknown" else str(frame.scope),
+        power_mode=_power_limit(frame.trace, devices),
+        driver=drivers.pop() if len(drivers) == 1 else "",
+        precisions=tuple(sorted(str(precision) for precision in frame.question.precisions)),
+    )
+
+
+def _power_limit(trace: Trace, devices: Iterable[str]) -> str:
+    """The power limit that all devices report all the time, such as `300W`; "" where they do not."""
+    limits_w = {
+        float(value)
+        for item in trace.series
+        if item.channel is Channel.POWER_LIMIT_W and item.device in set(devices)
+        for value in np.unique(item.value[np.isfinite(item.value)])
+    }
+    return f"{limits_w.pop():g}W" if len(limits_w) == 1 else ""
+
+
+def _busy_s(frame: Frame, calibration: Calibration) -> float | None:
+    """The devices' mean busy time, brought up to the run [s]; None where only counters were recorded."""
+    series = [_cut(item, frame.in_run) for item in frame.series if item.channel in _POWER]
+    if not series or not frame.duration_s:
+        return None
+    idle_w = calibration.fitted.net.idle_w / len(frame.series)
+    domain = calibration.fitted.domain
+    usual_w = float(np.exp((domain.log_low[0] + domain.log_high[0]) / 2)) / len(frame.series)
+    shares = [_busy_share(item, idle_w, busy_limit_w(usual_w)) for item in series]
+    known = [share for share in shares if share is not None]
+    return frame.duration_s * sum(known) / len(known) if known else None
+
+
+def _busy_share(power: Series, idle_w: float, busy_net_w: float) -> float | None:
+    """The share of its covered time in which a device was busy."""
+    state = extend(
+        LedgerState(),
+        power,
+        idle_w=idle_w,
+        longest_step_s=longest_step_s(np.sort(power.utc_ns) / NANOSECOND_PER_SECOND),
+        busy_net_w=busy_net_w,
+    )
+    totals = next(iter(state.meters.values())).totals
+    return totals.busy_s / totals.covered_s if totals.covered_s > 0 else None
+
+
+def _moved_tb(trace: Trace, channel: Channel, window: RunWindow | None) -> float:
+    """What moved over a run on all devices, in both directions [TB]; NaN where that was not recorded."""
+    series = [_cut(item, window) for item in trace.series if item.channel is channel]
+    length_s = _length_s(window)
+    moved = [_mean_rate(item, length_s) for item in series if len(item)]
+    if not moved or any(rate is None for rate in moved) or length_s is None:
+        return float("nan")
+    return sum(rate for rate in moved if rate is not None) * length_s / _TERA
+
+
+def _mean_rate(series: Series, length_s: float | None) -> float | None:
+    """The mean of a rate over its covered time; None where that is too little of the run."""
+    later = is_later(series.utc_ns) & np.isfinite(series.value) & (series.value >= 0)
+    time_s, value = series.utc_ns[later] / NANOSECOND_PER_SECOND, series.value[later]
+    step_s = np.diff(time_s)
+    kept = step_s <= longest_step_s(time_s)
+    covered_s = float(step_s[kept].sum())
+    if length_s is None or covered_s < _MOSTLY * length_s or covered_s <= 0:
+        return None
+    return float((step_s * (value[1:] + value[:-1]) / 2)[kept].sum()) / covered_s
+
+
+def _length_s(window: RunWindow | None) -> float | None:
+    if window is None or window.stop_utc_ns is None:
+        return None
+    return (window.stop_utc_ns - window.start_utc_ns) / NANOSECOND_PER_SECOND
+
+
+def _cut(series: Series, window: RunWindow | None) -> Series:
+    """The readings inside a run."""
+    if window is None or window.stop_utc_ns is None:
+        return series
+    chosen = (series.utc_ns >= window.start_utc_ns) & (series.utc_ns <= window.stop_utc_ns)
+    return replace(
+        series,
+        utc_ns=series.utc_ns[chosen],
+        value=series.value[chosen],
+        monotonic_ns=None if series.monotonic_ns is None else series.monotonic_ns[chosen],
+    )

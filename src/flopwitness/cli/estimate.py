@@ -92,6 +92,7 @@ class _Call:
     n_rows: int
     reproduce: str
     settings: tuple[Setting, ...]
+    power_mode: str
     calibration: Calibration | None
     method: Method
 
@@ -109,6 +110,12 @@ class _Call:
 )
 @click.option(
     "--workload", type=click.Choice([str(w) for w in Workload]), default=str(Workload.ANY), show_default=True
+)
+@click.option(
+    "--power-mode",
+    default="",
+    metavar="MODE",
+    help="The power mode or power limit, such as 25W, where the record does not say it.",
 )
 @click.option(
     "--calibration",
@@ -349,6 +356,7 @@ def _pose(trace: Trace, call: _Call, catalogue: ChipCatalogue) -> tuple[Question
         level=call.level,
         idle_w=call.idle_w or 0.0,
         declared_chips=find_declared_chips(declared, catalogue, findings),
+        power_mode=call.power_mode.strip(),
         calibration=call.calibration,
         method=call.method,
     ), findings
@@ -426,6 +434,7 @@ def _estimate_table(table: RunTable, call: _Call, *, wheres: tuple[str, ...], ga
         workload=call.workload,
         safety=call.safety,
         level=call.level,
+        power_mode=call.power_mode.strip(),
         calibration=call.calibration,
         method=call.method,
     )

@@ -23,11 +23,11 @@ from flopwitness.cli.options import WholeRange, json_option, option_safety
 from flopwitness.cli.outputs import check_outputs
 from flopwitness.cli.settings import check_settings_place, find_settings_used
 from flopwitness.cli.told import name_command, tell_settings_used
-from flopwitness.foundation.errors import InputError
+from flopwitness.foundation.errors import InputError, NotCalibratedError
 from flopwitness.foundation.files import write_all_whole
-from flopwitness.foundation.verdict import Finding
+from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.measure.bounds import SAFETY_DEFAULT
-from flopwitness.present.safe_text import encode_answer
+from flopwitness.present.safe_text import encode_answer, name_count
 
 if TYPE_CHECKING:
     from flopwitness.challenge.evaluation.evaluation import Evaluation
@@ -144,7 +144,16 @@ def _evaluate(chosen: ChosenRuns, options: dict[str, Any]) -> tuple["Evaluation"
         safety=options["safety"],
     )
     with _progress() as tick:
-        return evaluate_runs(runs, plan, catalogue=load_chips(), tick=tick), findings
+        evaluation = evaluate_runs(runs, plan, catalogue=load_chips(), tick=tick)
+    if not evaluation.scores:
+        reason = next((text for _, text in evaluation.refusals.values()), "")
+        raise NotCalibratedError(
+            "no estimator could be fitted",
+            where=chosen.tables[0][0].provenance.path,
+            expected="more runs that teach, with energy above idle",
+            found=reason,
+        )
+    return evaluation, findings
 
 
 def _gather(chosen: ChosenRuns, columns: Sequence[str], findings: list[Finding]) -> "KnownRuns":
@@ -159,6 +168,19 @@ def _gather(chosen: ChosenRuns, columns: Sequence[str], findings: list[Finding])
             "no run of known size",
             where=chosen.tables[0][0].provenance.path,
             expected="a column such as true_tflop, an energy and a duration",
+        )
+    n_unknown = len(chosen.rows) - len(rows)
+    if n_unknown:
+        findings.append(
+            Finding(
+                code="runs-unusable",
+                severity=Severity.WARNING,
+                message=(
+                    f"{name_count(n_unknown, 'chosen run')} had no true operations, energy or duration, or "
+                    "more operations than the chips allow, and were not judged on"
+                ),
+                count=n_unknown,
+            )
         )
     return gather_runs(rows, columns=workload_columns(rows, columns))
 

@@ -60,7 +60,7 @@ def fingerprint_trace(frame: Frame) -> Fingerprint:
         chips=tuple(sorted(chip.id for chip in frame.question.chips)),
         count=frame.count or None,
         scope="" if frame.scope == "unknown" else str(frame.scope),
-        power_mode=_power_limit(frame.trace, devices),
+        power_mode=frame.question.power_mode or _power_limit(frame.trace, devices),
         driver=drivers.pop() if len(drivers) == 1 else "",
         precisions=tuple(sorted(str(precision) for precision in frame.question.precisions)),
     )

@@ -25,6 +25,7 @@ class Question:
         level: Nominal level of the interval.
         idle_w: What each device draws at least while it is on [W]; 0 where nobody vouches for it.
         declared_chips: The chips that the log itself declares; the bound covers them too.
+        power_mode: The power mode or power limit, such as `25W`; "" where nobody says.
         calibration: What was learnt on such a device; None leaves the estimate to the prior.
         method: Which of the calibration's estimators.
     """
@@ -37,5 +38,6 @@ class Question:
     level: float = 0.9
     idle_w: float = 0.0
     declared_chips: tuple[Chip, ...] = ()
+    power_mode: str = ""
     calibration: Calibration | None = None
     method: Method = Method.EFFICIENCY

@@ -40,6 +40,7 @@ def measure_row(
         table: The reference classes.
     """
     findings: list[Finding] = []
+    row = replace(row, power_mode=stated.power_mode or row.power_mode)
     own_chips = _find_chips(row, catalogue, [] if stated.chips else findings)
     chips, count = stated.chips or own_chips, stated.count or row.count
     calibrated = _calibrated(row, chips, stated, catalogue)

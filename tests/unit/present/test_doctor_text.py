@@ -56,7 +56,7 @@ def test_the_whole_answer(make_series: MakeSeries) -> None:
         "  run marked 1 min 30 s, success",
         ENERGY,
         "findings",
-        "    run-status  contradiction: it cannot be",
+        "    run-status  CONTRADICTION: it cannot be",
         "    gap         nothing was read",
     ]
 

@@ -239,7 +239,7 @@ def test_a_table_has_a_line_a_run_and_a_summary(
     assert lines[2].startswith("small ")
     assert lines[2].endswith("A below")
     assert lines[3].endswith("A likely above")
-    assert lines[4] == "... and 1 row that nothing bounds (--json holds them)"
+    assert lines[4] == "... and 1 row of which nothing can be said (--json holds them)"
     assert "  1 likely above, 1 cannot tell, 1 below" in lines
     assert any("of 1 run whose own bound is under a third of the threshold, 1 is" in line for line in lines)
     assert "findings in the rows" in lines

@@ -15,7 +15,7 @@ from flopwitness.foundation.errors import NotCalibratedError, UnknownChipError
 from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.measure.bounds import bound_from_above
 from flopwitness.measure.calibration.assess import assess_calibration
-from flopwitness.measure.calibration.file import decode_calibration, encode_calibration
+from flopwitness.measure.calibration.file import MOST_WORKLOADS, decode_calibration, encode_calibration
 from flopwitness.measure.calibration.fingerprint import fingerprint_of, settle_fingerprint
 from flopwitness.measure.calibration.fitted import fit_methods
 from flopwitness.measure.calibration.record import Calibration, CalibrationData
@@ -64,7 +64,8 @@ def calibrate(
 
     Raises:
         InputError: A named column that a table lacks.
-        NotCalibratedError: Runs of unlike devices or modes, or fewer than three that can be used.
+        NotCalibratedError: Runs of unlike devices or modes, or fewer than three that can be used, or
+            more than 10,000 workloads.
     """
     rows = [row for _, chosen in tables for row in chosen]
     findings: list[Finding] = []
@@ -79,6 +80,10 @@ def calibrate(
     fingerprint = settle_fingerprint([fingerprint_of(row, catalogue) for row in chosen])
     runs, flop = observe(chosen), np.array([float(row.true_flop or 0) for row in chosen])
     workload = number_workloads(chosen, workload_columns(chosen, columns))
+    if workload.max() >= MOST_WORKLOADS:
+        raise NotCalibratedError(
+            "too many workloads", expected=f"at most {MOST_WORKLOADS:,}", found=f"{workload.max() + 1:,}"
+        )
     fitted = fit_methods(runs, flop, workload=workload)
     used = fitted.is_usable(runs)
     firsts = np.unique(workload[used], return_index=True)[1]

@@ -27,10 +27,11 @@ from flopwitness.measure.estimators.link_operations import LinkModel
 from flopwitness.measure.estimators.paper import PaperModel
 from flopwitness.measure.observed import Feature, NetEnergy, NetKind
 
-__all__ = ["LARGEST_CALIBRATION_BYTES", "SPEC", "decode_calibration", "encode_calibration"]
+__all__ = ["LARGEST_CALIBRATION_BYTES", "MOST_WORKLOADS", "SPEC", "decode_calibration", "encode_calibration"]
 
 SPEC: Final = "flopwitness/calibration/v1"
 LARGEST_CALIBRATION_BYTES: Final = 4 * 1024 * 1024
+MOST_WORKLOADS: Final = 10_000
 CONVENTION: Final = "FLOP as in the table's column of true operations; a multiply-add is 2"
 
 Vector = NDArray[np.float64]
@@ -324,7 +325,7 @@ def _log(text: Any) -> float:  # noqa: ANN401 (whatever the record holds)
 
 def _errors(texts: Any) -> Vector:  # noqa: ANN401 (whatever the record holds)
     errors = np.array([math.inf if text == "inf" else _number(text, low=0) for text in texts])
-    if not _FEWEST <= errors.size <= MOST_RUNS:
+    if not _FEWEST <= errors.size <= MOST_WORKLOADS:
         raise ValueError(f"no number of errors: {errors.size}")
     return errors
 

@@ -71,6 +71,16 @@ class Fitted:
         """The features that the calibration runs offer."""
         return self.domain.features
 
+    def needed(self, method: Method) -> tuple[Feature, ...]:
+        """The features that a run must record for an estimator; power for all of them."""
+        match self.models.get(method):
+            case EfficiencyModel() as model:
+                return tuple(dict.fromkeys((Feature.POWER, *model.features)))
+            case PaperModel() as model if model.has_traffic:
+                return (Feature.POWER, Feature.MEMORY)
+            case _:
+                return (Feature.POWER,)
+
     def log_features(self, runs: ObservedRuns) -> Vector:
         """Natural logarithms of those features, shape (n, k)."""
         return log_features(runs, self.net, self.features)

@@ -19,7 +19,7 @@ from flopwitness.measure.calibration.fingerprint import Fingerprint
 from flopwitness.measure.calibration.fitted import MOST_DOUBT, Method
 from flopwitness.measure.calibration.record import Calibration
 from flopwitness.measure.estimators.link_operations import DeclaredSteps
-from flopwitness.measure.observed import ObservedRuns
+from flopwitness.measure.observed import ObservedRuns, log_features
 
 __all__ = ["CalibratedAnswer", "Point", "answer_from_calibration"]
 
@@ -85,7 +85,7 @@ def answer_from_calibration(
         point, anomalies = _estimate(calibration, run, method, level)
         refusals += anomalies
     notes = list(_assess_unrecorded(calibration, fingerprint))
-    notes += _assess_tripwires(calibration, run, point, level)
+    notes += _assess_tripwires(calibration, run, point, method, level)
     notes += _assess_declared(calibration, run, declared, point)
     is_open = not fingerprint.precisions and bool(calibration.fingerprint.precisions)
     return CalibratedAnswer(
@@ -135,17 +135,17 @@ def _refuse_missing(calibration: Calibration, run: ObservedRuns, method: Method)
             found=f"{net_j:,.4g} J",
         )
         return
-    seen = fitted.log_features(run)[0]
-    missing = [str(name) for name, value in zip(fitted.features, seen, strict=True) if not np.isfinite(value)]
+    needed = fitted.needed(method)
+    seen = log_features(run, fitted.net, needed)[0]
+    missing = [str(name) for name, value in zip(needed, seen, strict=True) if not np.isfinite(value)]
     if missing:
         yield Finding(
             code="feature-missing",
             severity=Severity.WARNING,
             message=(
-                f"the run does not record {', '.join(missing)}, which the calibration rests on: no point "
-                "estimate"
+                f"the run does not record {', '.join(missing)}, which {method} rests on: no point estimate"
             ),
-            expected=", ".join(fitted.features),
+            expected=", ".join(needed),
             found=f"no {', '.join(missing)}",
             count=len(missing),
         )
@@ -242,12 +242,14 @@ def _assess_unrecorded(calibration: Calibration, fingerprint: Fingerprint) -> It
 
 
 def _assess_tripwires(
-    calibration: Calibration, run: ObservedRuns, point: Point | None, level: float
+    calibration: Calibration, run: ObservedRuns, point: Point | None, asked: Method, level: float
 ) -> Iterator[Finding]:
     """What the other estimators say: one that turns negative, or lies outside, is a sign of odd traffic."""
     if point is None:
         return
     for method in calibration.fitted.models:
+        if method is asked:
+            continue
         answer = calibration.fitted.predict(method, run, level)
         flop, low, high = (float(item[0]) for item in (answer.flop, answer.low_flop, answer.high_flop))
         if flop <= 0:

@@ -167,6 +167,8 @@ class EfficiencyModel:
 
         Of a run that lies outside, this is the nearest one that the calibration can speak of.
         """
+        if not self.features:
+            return log_features
         own, place = self._standardised(self.log_features), self._standardised(log_features)
         axes = np.linalg.svd(own, full_matrices=False)[2].T
         inside = np.clip(place @ axes, (own @ axes).min(axis=0), (own @ axes).max(axis=0)) @ axes.T

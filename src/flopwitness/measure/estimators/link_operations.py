@@ -64,7 +64,8 @@ class DeclaredSteps:
         """N M (1 + s / (6 d)) [TB tokens], shape (n,); NaN where a part is missing or not above 0."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             work = link_tb * self.tokens * (1 + self.sequence_length / (_ATTENTION * self.width))
-        return np.where(np.isfinite(work) & (work > 0), work, np.nan)
+        is_whole = (self.tokens > 0) & (self.sequence_length > 0) & (self.width > 0) & (link_tb > 0)
+        return np.where(np.isfinite(work) & is_whole, work, np.nan)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -156,7 +156,22 @@ def _constants(design: Vector, target: Vector) -> Vector:
 
 
 def _left_out_constants(design: Vector, target: Vector) -> Vector:
-    """The constants without each run in turn, shape (grid, n, 2)."""
-    n_runs = design.shape[0]
-    keep = ~np.eye(n_runs, dtype=bool)
-    return np.stack([_constants(design[rest], target[:, rest]) for rest in keep], axis=1)
+    """The constants without each run in turn, shape (grid, n, 2).
+
+    Least squares of two constants needs five sums; without a run they are the sums less its own terms.
+    """
+    n_others = design.shape[0] - 1
+    mean = (target.sum(axis=1, keepdims=True) - target) / n_others
+    if design.shape[1] == 1:
+        return np.stack([mean, np.zeros_like(mean)], axis=-1)
+    centre = design[:, 1].mean()
+    traffic = design[:, 1] - centre
+    sum_t = traffic.sum() - traffic
+    sum_tt = (traffic**2).sum() - traffic**2
+    sum_ty = (target @ traffic)[:, None] - target * traffic
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope = (sum_ty - sum_t * mean) / (sum_tt - sum_t**2 / n_others)
+    slope = np.where(np.isfinite(slope), slope, 0.0)  # without that run the traffic does not differ
+    level = mean - slope * (sum_t / n_others + centre)
+    is_negative = slope < 0
+    return np.stack([np.where(is_negative, mean, level), np.where(is_negative, 0.0, slope)], axis=-1)

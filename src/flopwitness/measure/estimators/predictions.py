@@ -24,10 +24,11 @@ class Predictions:
     @property
     def low_flop(self) -> NDArray[np.float64]:
         """Lower ends of the intervals."""
-        return self.flop * np.exp(-self.log_half)
+        with np.errstate(invalid="ignore"):
+            return self.flop * np.exp(-self.log_half)
 
     @property
     def high_flop(self) -> NDArray[np.float64]:
         """Upper ends of the intervals."""
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             return self.flop * np.exp(self.log_half)

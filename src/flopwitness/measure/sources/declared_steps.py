@@ -15,6 +15,7 @@ _BATCH: Final = ("batch_size", "micro_batch_size", "per_device_batch_size")
 _LENGTH: Final = ("seq_len", "sequence_length", "seq_length")
 _WIDTH: Final = ("d_model", "hidden_size", "n_embd")
 _CHIPS: Final = ("world_size", "data_parallel_size")
+_LARGEST: Final = 1e15  # no training has a step, sequence or width of so many
 _ACCUMULATION: Final = ("gradient_accumulation_steps", "accumulation")
 
 
@@ -39,9 +40,9 @@ def _times(cells: Mapping[str, str]) -> float:
 
 
 def _read(cells: Mapping[str, str], names: Sequence[str]) -> float:
-    """The first of the columns that holds a number above 0."""
+    """The first of the columns that holds a number above 0 and at most 1e15."""
     for name in names:
         text = cells.get(name, "").strip()
-        if is_plain_number(text) and float(text) > 0:
+        if is_plain_number(text) and 0 < float(text) <= _LARGEST:
             return float(text)
     return float("nan")

@@ -1,27 +1,30 @@
 """Every estimator beside itself with fewer sensors: what a traffic counter is worth."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter, ScalarFormatter
 
 from flopwitness.challenge.evaluation.evaluation import Evaluation
 from flopwitness.challenge.evaluation.metrics import Score
-from flopwitness.present.figures.canvas import LIGHT, Drawn, render, safe_label, strip_frame
+from flopwitness.present.figures.canvas import GREY, LIGHT, PALETTE, Drawn, render, safe_label, strip_frame
 
 __all__ = ["draw_ablation"]
 
 _ROW_IN: Final = 0.42
-_DARK: Final = "#0072B2"
-_BRIGHT: Final = "#D55E00"
+_LOG_FROM: Final = 30.0  # the largest error over the smallest
 _FAMILIES: Final = ("constant", "paper", "efficiency")
-_TELLS: Final = {
-    "constant": "energy alone",
-    "paper-eq1": "with memory traffic",
-    "paper-eq2": "without memory traffic",
-    "efficiency": "with all traffic",
-}
+_TELLS: Final = MappingProxyType(
+    {
+        "constant": "energy alone",
+        "paper-eq1": "with memory traffic",
+        "paper-eq2": "without memory traffic",
+        "efficiency": "with all recorded traffic",
+    }
+)
 
 
 def draw_ablation(evaluation: Evaluation, title: str) -> Drawn | None:
@@ -38,7 +41,7 @@ def draw_ablation(evaluation: Evaluation, title: str) -> Drawn | None:
         axes.set_yticks(range(len(scores)), [_name(name) for name in scores])
         axes.set_ylim(len(scores) - 0.5, -0.5)
         axes.tick_params(axis="y", length=0)
-        axes.set_xlim(0, 1.12 * max(score.p95_abs_error_pct for score in scores.values()))
+        _scale(axes, list(scores.values()))
         axes.set_xlabel("absolute error [%]")
         strip_frame(axes)
         handles, labels = axes.get_legend_handles_labels()
@@ -62,12 +65,14 @@ def _name(name: str) -> str:
 
 def _draw_row(axes: Axes, place: int, score: Score) -> None:
     mean, tail = score.mean_abs_error_pct, score.p95_abs_error_pct
-    axes.hlines(place, mean, tail, color=_BRIGHT, linewidth=1.2, linestyle="--", zorder=2)
-    axes.plot(mean, place, color=_DARK, marker="o", linestyle="none", markersize=7, label="mean", zorder=3)
+    axes.hlines(place, mean, tail, color=GREY, linewidth=1.0, zorder=2)
+    axes.plot(
+        mean, place, color=PALETTE[0], marker="o", linestyle="none", markersize=7, label="mean", zorder=3
+    )
     axes.plot(
         tail,
         place,
-        color=_BRIGHT,
+        color=PALETTE[1],
         marker="s",
         markerfacecolor="white",
         linestyle="none",
@@ -77,7 +82,7 @@ def _draw_row(axes: Axes, place: int, score: Score) -> None:
     )
     for value, side, shift in ((mean, "right", -7), (tail, "left", 7)):
         axes.annotate(
-            f"{value:.1f}",
+            f"{value:,.1f}",
             (value, place),
             (shift, 0),
             textcoords="offset points",
@@ -85,6 +90,18 @@ def _draw_row(axes: Axes, place: int, score: Score) -> None:
             va="center",
             size=9,
         )
+
+
+def _scale(axes: Axes, scores: Sequence[Score]) -> None:
+    """Errors in logarithms where one would flatten the rest."""
+    shown = [value for score in scores for value in (score.mean_abs_error_pct, score.p95_abs_error_pct)]
+    if min(shown) > 0 and max(shown) > _LOG_FROM * min(shown):
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(ScalarFormatter())
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.set_xlim(min(shown) / 2.0, max(shown) * 2.0)
+    else:
+        axes.set_xlim(0, 1.12 * max(shown) or 1.0)
 
 
 def _shade(axes: Axes, names: list[str]) -> None:

@@ -26,6 +26,7 @@ _MOST_VALUES: Final = 24
 _ONE_COLUMN: Final = 12  # more rows stand in two columns of panels
 _ROW_IN: Final = 0.33
 _PANEL_IN: Final = 0.42  # a panel's name and the room around it
+_LONGEST: Final = 36  # characters of a name, where one column of panels has the whole width
 _OFFSET: Final = 0.17
 
 
@@ -61,23 +62,29 @@ def draw_errors_by_value(evaluation: Evaluation, title: str) -> Drawn | None:
         for error in (item.least_error_pct, item.most_error_pct)
     )
 
-    def paint(figure: Figure) -> None:
-        grid = figure.add_gridspec(1, len(columns))
-        for place, column in enumerate(columns):
-            heights = [panel.height_in for panel in column]
-            inner = grid[place].subgridspec(len(column), 1, height_ratios=heights)
-            for row, panel in enumerate(column):
-                _draw_panel(figure.add_subplot(inner[row]), panel, limit, is_last=row == len(column) - 1)
-        handles, labels = figure.axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
-
     caption = (
-        "error by hyperparameter, number of runs in brackets; marker: mean of the runs; bar: lowest to "
-        f"highest run; dotted: {MARGIN_PCT:g} %{cut}"
+        "error by hyperparameter (number of runs); marker: mean of the runs; bar: lowest to highest; "
+        f"dotted: {MARGIN_PCT:g} %{cut}"
     )
     warning = "values change together from run to run: causality cannot be inferred"
     height_in = 1.6 + max(sum(panel.height_in for panel in column) for column in columns)
-    return render(paint, height_in=height_in, heading=[title, caption, warning])
+    return render(
+        lambda figure: _fill(figure, columns, limit),
+        height_in=height_in,
+        heading=[title, caption, warning],
+    )
+
+
+def _fill(figure: Figure, columns: Sequence[Sequence[_Panel]], limit_pct: float) -> None:
+    longest = _LONGEST // len(columns)
+    grid = figure.add_gridspec(1, len(columns))
+    for place, column in enumerate(columns):
+        inner = grid[place].subgridspec(len(column), 1, height_ratios=[panel.height_in for panel in column])
+        for row, panel in enumerate(column):
+            axes = figure.add_subplot(inner[row])
+            _draw_panel(axes, panel, limit_pct, longest, is_last=row == len(column) - 1)
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
 
 
 def _panels(scores: Mapping[str, Sequence[ValueScore]]) -> list[_Panel]:
@@ -110,7 +117,7 @@ def _balance(panels: Sequence[_Panel]) -> list[list[_Panel]]:
     return [list(panels[:cut]), list(panels[cut:])]
 
 
-def _draw_panel(axes: Axes, panel: _Panel, limit_pct: float, *, is_last: bool) -> None:
+def _draw_panel(axes: Axes, panel: _Panel, limit_pct: float, longest: int, *, is_last: bool) -> None:
     for level, style in ((0.0, "-"), (-MARGIN_PCT, ":"), (MARGIN_PCT, ":")):
         axes.axvline(level, color=GREY, linestyle=style, linewidth=0.8, zorder=1)
     for index, (name, scores) in enumerate(panel.scores.items()):
@@ -118,10 +125,11 @@ def _draw_panel(axes: Axes, panel: _Panel, limit_pct: float, *, is_last: bool) -
         _draw_scores(
             axes, name, [(place + shift, scores.get(value)) for place, value in enumerate(panel.values)]
         )
-    left_out = f" (the first {len(panel.values)} values; {panel.n_left_out} more)" if panel.n_left_out else ""
-    axes.set_title(f"{safe_label(panel.column)}{left_out}", loc="left", fontsize=10, weight="bold")
-    axes.set_yticks(range(len(panel.values)), [_name_value(panel, value) for value in panel.values])
-    axes.set_ylim(len(panel.values) - 0.5, -0.5)
+    axes.set_title(safe_label(panel.column, longest=longest), loc="left", fontsize=10, weight="bold")
+    labels = [_name_value(panel, value, longest) for value in panel.values]
+    labels += [f"and {panel.n_left_out} more"] if panel.n_left_out else []
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.5, -0.5)
     axes.set_xlim(-limit_pct, limit_pct)
     axes.tick_params(axis="y", length=0)
     axes.tick_params(axis="x", labelbottom=is_last)
@@ -130,9 +138,9 @@ def _draw_panel(axes: Axes, panel: _Panel, limit_pct: float, *, is_last: bool) -
     strip_frame(axes)
 
 
-def _name_value(panel: _Panel, value: str) -> str:
+def _name_value(panel: _Panel, value: str, longest: int) -> str:
     n_runs = max(own[value].n_runs for own in panel.scores.values() if value in own)
-    return f"{safe_label(value) or 'empty'} ({n_runs})"
+    return f"{safe_label(value, longest=longest) or 'empty'} ({n_runs})"
 
 
 def _draw_scores(axes: Axes, name: str, rows: Sequence[tuple[float, ValueScore | None]]) -> None:
@@ -144,7 +152,6 @@ def _draw_scores(axes: Axes, name: str, rows: Sequence[tuple[float, ValueScore |
         [item.least_error_pct for _, item in known],
         [item.most_error_pct for _, item in known],
         color=look.color,
-        linestyle=look.line,
         linewidth=1.2,
         zorder=2,
     )

@@ -16,6 +16,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
+from matplotlib.ft2font import FT2Font
 
 from flopwitness.present.safe_text import escape_line
 
@@ -29,6 +30,7 @@ __all__ = [
     "Look",
     "choose_names",
     "frame_pct",
+    "in_order",
     "look_of",
     "render",
     "safe_label",
@@ -50,7 +52,9 @@ MARGIN_PCT: Final = 10.0
 
 _WIDEST_PCT: Final = 150.0  # beyond it, one bad fit would flatten all others
 _DPI: Final = 150
+_SIZE_PT: Final = 10.0
 _HEADING_COLUMNS: Final = 112
+_LONGEST_HEADING: Final = 400
 _PREFIXES: Final = ("", "k", "M", "G", "T", "P", "E", "Z", "Y", "R", "Q")
 
 
@@ -73,10 +77,10 @@ class Look:
 
 _LOOKS: Final = MappingProxyType(
     {
-        "efficiency": Look(color="#0072B2", marker="o", line="-", face="#0072B2"),
+        "constant": Look(color="#000000", marker="x", line=":", face="#000000"),
         "paper-eq1": Look(color="#D55E00", marker="s", line="--", face="white"),
         "paper-eq2": Look(color="#009E73", marker="^", line="-.", face="white"),
-        "constant": Look(color="#000000", marker="x", line=":", face="#000000"),
+        "efficiency": Look(color="#0072B2", marker="o", line="-", face="#0072B2"),
     }
 )
 _SPARE_MARKERS: Final = ("D", "v", "P", "*", "<", ">", "h")
@@ -91,6 +95,12 @@ def look_of(name: str) -> Look:
     return Look(color=color, marker=_SPARE_MARKERS[place % len(_SPARE_MARKERS)], line="--", face="white")
 
 
+def in_order(names: Iterable[str]) -> list[str]:
+    """The names in the order in which figures show them: simpler estimators first."""
+    known = list(_LOOKS)
+    return sorted(names, key=lambda name: (known.index(name) if name in known else len(known), name))
+
+
 def render(paint: Callable[[Figure], None], *, height_in: float, heading: Sequence[str]) -> Drawn:
     """The figure as SVG and PNG.
 
@@ -103,19 +113,15 @@ def render(paint: Callable[[Figure], None], *, height_in: float, heading: Sequen
         {
             "svg.hashsalt": "flopwitness",
             "svg.fonttype": "none",
-            "font.size": 10.0,
+            "font.size": _SIZE_PT,
             "text.parse_math": False,
             "figure.constrained_layout.w_pad": 0.1,
             "figure.constrained_layout.h_pad": 0.06,
         }
     ):
         figure = Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
-        lines = [
-            part
-            for line in heading
-            for part in textwrap.wrap(safe_label(line, longest=400), _HEADING_COLUMNS)
-        ]
-        figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=10)
+        lines = [part for line in heading for part in _broken(safe_label(line, longest=_LONGEST_HEADING))]
+        figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=_SIZE_PT)
         paint(figure)
         return {name: _encode(figure, name) for name in ("svg", "png")}
 
@@ -127,12 +133,32 @@ def _encode(figure: Figure, format_name: str) -> bytes:
     return buffer.getvalue()
 
 
+def _broken(line: str) -> list[str]:
+    """The line in parts that fit the figure's width, however wide its letters are."""
+    font = _font()
+    for columns in range(_HEADING_COLUMNS, 0, -8):
+        parts = textwrap.wrap(line, columns)
+        widths_pt = []
+        for part in parts:
+            font.set_size(_SIZE_PT, 72)
+            font.set_text(part)
+            widths_pt.append(font.get_width_height()[0] / 64)
+        if max(widths_pt, default=0.0) <= (WIDTH_IN - 0.3) * 72:
+            return parts
+    return parts
+
+
 def safe_label(text: str, *, longest: int = 30) -> str:
-    """Foreign text as a label: on one line, no longer than said, in characters that the font has."""
+    """Foreign text as a label: on one line, cut in its middle, in characters that the font has."""
     line = escape_line(text)
-    known = get_font(findfont(FontProperties())).get_charmap()
+    known = _font().get_charmap()
     line = "".join(c if ord(c) in known else c.encode("unicode_escape").decode("ascii") for c in line)
-    return line if len(line) <= longest else f"{line[: longest - 1]}…"
+    tail = longest // 3
+    return line if len(line) <= longest else f"{line[: longest - tail - 1]}…{line[-tail:]}"
+
+
+def _font() -> FT2Font:
+    return get_font(findfont(FontProperties()))
 
 
 def scale_unit(largest: float, unit: str) -> tuple[float, str]:

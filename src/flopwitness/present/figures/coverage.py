@@ -10,9 +10,9 @@ from matplotlib.ticker import MaxNLocator
 from flopwitness.challenge.evaluation.evaluation import Evaluation, RunScore
 from flopwitness.present.figures.canvas import (
     GREY,
-    LIGHT,
     Drawn,
     choose_names,
+    in_order,
     look_of,
     render,
     safe_label,
@@ -37,9 +37,7 @@ def draw_coverage(evaluation: Evaluation, title: str) -> Drawn | None:
         for axes, name in zip(panels[1:], names, strict=True):
             _draw_runs(axes, name, by_run[name])
 
-    caption = (
-        "coverage: how often an interval holds the truth of a held-out run; above the line, it is too wide"
-    )
+    caption = "how often intervals hold the truth of held-out runs; above the line they are wider than stated"
     return render(paint, height_in=4.8, heading=[title, caption])
 
 
@@ -47,7 +45,8 @@ def _draw_levels(axes: Axes, evaluation: Evaluation) -> None:
     levels = [100 * level for shares in evaluation.coverage.values() for level in shares]
     shown = [share for shares in evaluation.coverage.values() for share in shares.values()]
     axes.plot([0, 100], [0, 100], color=GREY, linewidth=0.9, label="as stated", zorder=1)
-    for name, shares in evaluation.coverage.items():
+    for name in in_order(evaluation.coverage):
+        shares = evaluation.coverage[name]
         look = look_of(name)
         axes.plot(
             [100 * level for level in sorted(shares)],
@@ -77,7 +76,6 @@ def _draw_runs(axes: Axes, name: str, runs: tuple[RunScore, ...]) -> None:
     places = np.arange(1, shares.size + 1)
     axes.axhline(_RUN_LEVEL_PCT, color=GREY, linewidth=0.9, zorder=1)
     axes.text(shares.size + 0.9, _RUN_LEVEL_PCT - 1, "as stated", ha="right", va="top", size=9, color=GREY)
-    axes.vlines(places, 0, shares, color=LIGHT, linewidth=0.9, zorder=0)
     axes.plot(
         places,
         shares,
@@ -88,10 +86,10 @@ def _draw_runs(axes: Axes, name: str, runs: tuple[RunScore, ...]) -> None:
         linestyle="none",
         zorder=3,
     )
-    axes.set_ylim(0, 104)
+    axes.set_ylim(-4, 104)
     axes.set_xlim(0, shares.size + 1)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel(f"{shares.size} runs, the least covered first")
-    axes.set_ylabel("share of 90 % intervals that hold the truth [%]")
+    axes.set_ylabel("truth within the 90 % interval [%]")
     axes.set_title(f"{safe_label(name)}, run by run", loc="left", fontsize=10, weight="bold")
     strip_frame(axes)

@@ -77,7 +77,7 @@ def _draw_use(axes: Axes) -> None:
         fill=LIGHT,
     )
     _box(axes, third, _REFUSAL_IN, "refusal", "what was expected,", "what was found", line="--")
-    _box(axes, fourth, _CHECK_IN, "prior and bound", "with every answer; only", "the bound clears a rule")
+    _box(axes, fourth, _CHECK_IN, "prior and bound", "with every answer,", "point or refusal")
     _arrow(axes, (first + width, middle), (second, middle))
     for lower, word, shift in ((_POINT_IN, "yes", 0.16), (_REFUSAL_IN, "no", -0.16)):
         outcome = lower + height / 2

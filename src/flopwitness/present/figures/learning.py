@@ -6,13 +6,14 @@ from typing import Final
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator, ScalarFormatter
+from matplotlib.ticker import NullFormatter, NullLocator, ScalarFormatter
 
 from flopwitness.challenge.evaluation.evaluation import CurvePoint, Evaluation
 from flopwitness.present.figures.canvas import (
     GREY,
     MARGIN_PCT,
     Drawn,
+    in_order,
     look_of,
     render,
     safe_label,
@@ -47,7 +48,7 @@ def draw_learning_curve(evaluation: Evaluation, title: str) -> Drawn | None:
 
 
 def _draw_panel(axes: Axes, points: Sequence[CurvePoint], field: str) -> None:
-    names = dict.fromkeys(name for point in points for name in point.scores)
+    names = in_order({name for point in points for name in point.scores})
     drawn = []
     for name in names:
         known = [
@@ -77,11 +78,13 @@ def _draw_panel(axes: Axes, points: Sequence[CurvePoint], field: str) -> None:
 def _scale(axes: Axes, sizes: Sequence[int], values: Sequence[float]) -> None:
     """Sizes in logarithms with each of them named; errors in logarithms where one would flatten the rest."""
     axes.set_xscale("log")
+    axes.set_xlim(min(sizes) / 1.15, max(sizes) * 1.15)
     axes.set_xticks(list(sizes), [str(size) for size in sizes])
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("calibration workloads")
     if min(values) > 0 and max(values) > _LOG_FROM * min(values):
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(ScalarFormatter())
+        axes.yaxis.set_minor_formatter(NullFormatter())
         return
     axes.set_ylim(0, 1.1 * max(*values, MARGIN_PCT))

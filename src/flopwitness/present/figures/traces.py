@@ -1,6 +1,6 @@
 """Power and traffic over time with the run marked: what the sensors of one recording saw."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from flopwitness.foundation.clock import format_utc
 from flopwitness.foundation.units import NANOSECOND_PER_SECOND, SECOND_PER_HOUR
 from flopwitness.measure.samples import Channel, Series, Timing, Trace
 from flopwitness.present.figures.canvas import LIGHT, PALETTE, Drawn, render, scale_unit, strip_frame
-from flopwitness.present.figures.readings import Line, gather_lines
+from flopwitness.present.figures.readings import Line, gather_lines, select_readings
 
 __all__ = ["draw_power_trace", "draw_traffic_trace"]
 
@@ -29,6 +29,7 @@ _TRAFFIC: Final = MappingProxyType(
 )
 _UNCALIBRATED: Final = "memory-traffic-uncalibrated"
 _MOST_LINES: Final = 6
+_LEGEND_CHARACTERS: Final = 108  # that stand beside each other
 _LINE_STYLES: Final = ("-", "--", "-.", ":")
 _MINUTES_FROM_S: Final = 180.0
 _HOURS_FROM_S: Final = 6.0 * SECOND_PER_HOUR
@@ -63,7 +64,7 @@ class _TimeAxis:
 
 def draw_power_trace(trace: Trace, title: str) -> Drawn | None:
     """Power over time; None where the trace holds none."""
-    chosen = _choose(trace, _POWER)
+    chosen, n_left_out = select_readings(trace, _POWER)
     if not chosen:
         return None
     axis = _settle_axis(chosen)
@@ -77,12 +78,12 @@ def draw_power_trace(trace: Trace, title: str) -> Drawn | None:
         _mark_runs(axes, axis, trace)
         axes.set_xlabel(axis.label)
 
-    return render(paint, height_in=4.2, heading=[title, "power over time, as recorded"])
+    return render(paint, height_in=4.2, heading=[title, _caption("power", n_left_out)])
 
 
 def draw_traffic_trace(trace: Trace, title: str) -> Drawn | None:
     """Traffic over time, a panel for each kind; None where the trace holds none."""
-    chosen = _choose(trace, _TRAFFIC)
+    chosen, n_left_out = select_readings(trace, _TRAFFIC)
     if not chosen:
         return None
     axis = _settle_axis(chosen)
@@ -95,20 +96,19 @@ def draw_traffic_trace(trace: Trace, title: str) -> Drawn | None:
         for axes, channel in zip(panels, channels, strict=True):
             _draw_lines(axes, axis, [line for line in lines if line.channel is channel], scale=1.0)
             axes.yaxis.set_major_formatter(EngFormatter(sep=" "))
-            as_counted = ", as counted" if is_counted and channel is channels[0] else ""
+            is_own = is_counted and channel is Channel.MEMORY_TRAFFIC_BYTE_PER_S
+            as_counted = ", as counted" if is_own else ""
             axes.set_ylabel(f"{_TRAFFIC[channel]} [byte/s{as_counted}]")
             _mark_runs(axes, axis, trace)
         panels[-1].set_xlabel(axis.label)
 
-    caption = "traffic over time, as recorded"
-    return render(paint, height_in=1.6 + 2.6 * len(channels), heading=[title, caption])
+    heading = [title, _caption("traffic", n_left_out)]
+    return render(paint, height_in=1.6 + 2.6 * len(channels), heading=heading)
 
 
-def _choose(trace: Trace, channels: Iterable[Channel]) -> list[Series]:
-    """The series of these channels that have a reading, with times of one kind."""
-    wanted = frozenset(channels)
-    known = [item for item in trace.series if item.channel in wanted and np.isfinite(item.value).any()]
-    return [item for item in known if item.timing is known[0].timing]
+def _caption(what: str, n_left_out: int) -> str:
+    left_out = f"; {n_left_out} series of other times left out" if n_left_out else ""
+    return f"{what} over time, as recorded{left_out}"
 
 
 def _settle_axis(series: Sequence[Series]) -> _TimeAxis:
@@ -121,6 +121,8 @@ def _settle_axis(series: Sequence[Series]) -> _TimeAxis:
 def _draw_lines(axes: Axes, axis: _TimeAxis, lines: Sequence[Line], *, scale: float) -> None:
     """The lines, or the largest of them where there are too many to tell apart."""
     shown = sorted(lines, key=lambda line: -float(np.nanmean(line.value)))[:_MOST_LINES]
+    if len(shown) < len(lines):
+        axes.plot([], [], linestyle="none", label=f"the largest {len(shown)} of {len(lines)} lines:")
     for line, color, style in zip(shown, cycle(PALETTE), cycle(_LINE_STYLES), strict=False):
         axes.plot(
             line.time_s / axis.unit[0],
@@ -132,8 +134,12 @@ def _draw_lines(axes: Axes, axis: _TimeAxis, lines: Sequence[Line], *, scale: fl
             label=line.label,
             zorder=3,
         )
-    axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]) if (shown[0].value < 0).any() else 0.0)
-    axes.margins(x=0.01)
+    ends = [value for line in shown for value in (float(np.nanmin(line.value)), float(np.nanmax(line.value)))]
+    axes.set_ylim(1.1 * min(0.0, *ends) / scale, 1.1 * max(0.0, *ends) / scale or 1.0)
+    if axis.length_s > 0:
+        axes.margins(x=0.01)
+    else:
+        axes.set_xlim(-1, 1)
     strip_frame(axes)
 
 
@@ -145,7 +151,17 @@ def _mark_runs(axes: Axes, axis: _TimeAxis, trace: Trace) -> None:
         label = None
         for edge in (start, stop):
             axes.axvline(edge, color="black", linewidth=0.8, linestyle="--", zorder=1)
-    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, frameon=False, fontsize=9)
+    handles, labels = axes.get_legend_handles_labels()
+    n_columns = min(3, max(1, _LEGEND_CHARACTERS // (max(map(len, labels)) + 6)))
+    axes.legend(
+        handles,
+        labels,
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        ncols=n_columns,
+        frameon=False,
+        fontsize=9,
+    )
 
 
 def _marks(axis: _TimeAxis, trace: Trace) -> Iterator[tuple[float, float]]:

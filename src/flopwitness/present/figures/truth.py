@@ -1,5 +1,6 @@
 """Estimates against truth, run by run, with what the choice of the calibration runs changes."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -7,6 +8,7 @@ from typing import Final
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import NDArray
 
 from flopwitness.challenge.evaluation.evaluation import Evaluation, RunScore
@@ -26,7 +28,7 @@ __all__ = ["draw_estimates"]
 
 Vector = NDArray[np.float64]
 
-_LOG_FROM: Final = 30.0  # the largest count over the smallest
+_LOG_FROM: Final = 30.0  # the largest truth over the smallest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,29 +51,36 @@ def draw_estimates(evaluation: Evaluation, title: str) -> Drawn | None:
     names = choose_names(list(by_run), ["constant"], ["paper-eq1", "paper-eq2"], ["efficiency"])
     if not names:
         return None
-    scale, unit = scale_unit(float(evaluation.runs.flop.max()), "FLOP")
-    columns = [_gather(name, by_run[name], evaluation.runs.flop / scale) for name in names]
+    flop = evaluation.runs.flop
+    is_wide = float(flop.max()) > _LOG_FROM * float(flop.min())
+    scale, unit = (1.0, "FLOP") if is_wide else scale_unit(float(flop.max()), "FLOP")
+    columns = [_gather(name, by_run[name], flop / scale) for name in names]
     limit, cut = frame_pct(100 * (ratio - 1) for item in columns for ratio in (*item.least, *item.most))
-
-    def paint(figure: Figure) -> None:
-        panels = figure.subplots(
-            2, len(columns), sharex=True, sharey="row", squeeze=False, height_ratios=(1.6, 1)
-        )
-        for (upper, lower), item in zip(panels.T, columns, strict=True):
-            _draw_estimates(upper, item)
-            _draw_errors(lower, item)
-            lower.set_xlabel(f"truth [{unit}]")
-        _frame(panels[0, 0], columns, limit)
-        panels[0, 0].set_ylabel(f"estimate [{unit}]")
-        panels[1, 0].set_ylabel("error [%]")
-        panels[1, 0].set_ylim(-limit, limit)
 
     n_runs = max(item.truth.size for item in columns)
     caption = (
-        f"estimate against truth of {n_runs} held-out runs; marker: mean over the splits; bar: lowest to "
-        f"highest split; dotted: {MARGIN_PCT:g} % off the truth{cut}"
+        f"estimates of {n_runs} held-out runs; marker: mean over the splits; bar: lowest to highest; "
+        f"dotted: {MARGIN_PCT:g} % off the truth{cut}"
     )
-    return render(paint, height_in=6.4, heading=[title, caption])
+    return render(
+        lambda figure: _fill(figure, columns, unit, limit, is_wide=is_wide),
+        height_in=6.4,
+        heading=[title, caption],
+    )
+
+
+def _fill(figure: Figure, columns: Sequence[_Points], unit: str, limit_pct: float, *, is_wide: bool) -> None:
+    panels = figure.subplots(
+        2, len(columns), sharex=True, sharey="row", squeeze=False, height_ratios=(1.6, 1)
+    )
+    for (upper, lower), item in zip(panels.T, columns, strict=True):
+        _draw_estimates(upper, item)
+        _draw_errors(lower, item)
+        lower.set_xlabel(f"truth [{unit}]")
+    _frame(panels[0, 0], columns, limit_pct, is_wide=is_wide)
+    panels[0, 0].set_ylabel(f"estimate [{unit}]")
+    panels[1, 0].set_ylabel("error [%]")
+    panels[1, 0].set_ylim(-limit_pct, limit_pct)
 
 
 def _gather(name: str, runs: Sequence[RunScore], truth: Vector) -> _Points:
@@ -114,20 +123,23 @@ def _draw_bars(axes: Axes, item: _Points, mean: Vector, least: Vector, most: Vec
     strip_frame(axes)
 
 
-def _frame(axes: Axes, columns: Sequence[_Points], limit_pct: float) -> None:
-    """One range for truth and estimates, in logarithms where it is wide."""
+def _frame(axes: Axes, columns: Sequence[_Points], limit_pct: float, *, is_wide: bool) -> None:
+    """One range for truth and estimates, in logarithms where truth is wide."""
     room = limit_pct / 100
     ends = [
         item.truth * np.clip(ratio, 1 - room, 1 + room)
         for item in columns
         for ratio in (np.ones(item.truth.size), item.least, item.most)
     ]
-    low, high = float(np.concatenate(ends).min()), float(np.concatenate(ends).max())
-    is_wide = low > 0 and high > _LOG_FROM * low
+    low, high = float(np.min(np.concatenate(ends))), float(np.max(np.concatenate(ends)))
+    edge = (high - low) * 0.04
+    low, high = low - edge, high + edge
     if is_wide:
+        low, high = min(float(item.truth.min()) for item in columns) / 4, high * 1.2
         axes.set_xscale("log")
         axes.set_yscale("log")
-    edge = (high - low) * 0.04
-    low, high = (low / 1.2, high * 1.2) if is_wide else (low - edge, high + edge)
+        for side in (axes.xaxis, axes.yaxis):
+            side.set_major_formatter(FuncFormatter(lambda flop, _: f"1e{math.log10(flop):.0f}"))
+            side.set_minor_formatter(NullFormatter())
     axes.set_xlim(low, high)
     axes.set_ylim(low, high)

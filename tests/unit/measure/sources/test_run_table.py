@@ -19,8 +19,8 @@ from flopwitness.measure.sources.run_table import (
 )
 
 OWN_HEADER = (
-    "run_id,chip,count,duration_s,energy_j,net_energy_j,idle_power_w,mean_power_w,scope,power_mode,precision,"
-    "utilisation_pct,memory_traffic_tb,link_traffic_tb,host_traffic_tb,true_flop,declared_flop,finetune_flop,"
+    "run_id,chip,count,duration_s,energy_j,net_energy_j,idle_power_w,mean_power_w,scope,power_mode,clock_limit,"
+    "driver,precision,utilisation_pct,memory_traffic_tb,link_traffic_tb,host_traffic_tb,true_flop,declared_flop,finetune_flop,"
     "base_model"
 )
 
@@ -41,7 +41,7 @@ def skips(table: RunTable) -> list[tuple[str, str]]:
 
 def test_own_names_fill_every_field() -> None:
     row = only_row(
-        f"{OWN_HEADER}\nr1,h100,8,10,100,90,1,10,node-ac,700W,bf16,99.5,1,2,3,1000,1e25,2e3,parent\n"
+        f"{OWN_HEADER}\nr1,h100,8,10,100,90,1,10,node-ac,700W,1980 MHz,570.1,bf16,99.5,1,2,3,1000,1e25,2e3,parent\n"
     )
     assert {name: getattr(row, name) for name in RunRow.__slots__ if name != "cells"} == {
         "row": 2,
@@ -56,6 +56,8 @@ def test_own_names_fill_every_field() -> None:
         "mean_power_w": 10.0,
         "scope": Scope.NODE_AC,
         "power_mode": "700W",
+        "clock_limit": "1980 MHz",
+        "driver": "570.1",
         "precisions": ("bf16",),
         "utilisation_pct": 99.5,
         "memory_traffic_tb": 1.0,
@@ -70,7 +72,7 @@ def test_own_names_fill_every_field() -> None:
 
 
 def test_empty_cells_are_missing_and_not_zero() -> None:
-    row = only_row(f"{OWN_HEADER}\nr1{',' * 18}\n")
+    row = only_row(f"{OWN_HEADER}\nr1{',' * 20}\n")
     numbers = [
         row.count, row.duration_s, row.energy_j, row.energy_origin, row.net_energy_j, row.idle_power_w,
         row.mean_power_w, row.utilisation_pct, row.memory_traffic_tb, row.link_traffic_tb,

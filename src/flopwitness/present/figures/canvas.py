@@ -53,6 +53,7 @@ MARGIN_PCT: Final = 10.0
 _WIDEST_PCT: Final = 150.0  # beyond it, one bad fit would flatten all others
 _DPI: Final = 150
 _SIZE_PT: Final = 10.0
+_PT_PER_INCH: Final = 72
 _HEADING_COLUMNS: Final = 112
 _LONGEST_HEADING: Final = 400
 _PREFIXES: Final = ("", "k", "M", "G", "T", "P", "E", "Z", "Y", "R", "Q")
@@ -123,6 +124,8 @@ def render(paint: Callable[[Figure], None], *, height_in: float, heading: Sequen
         lines = [part for line in heading for part in _broken(safe_label(line, longest=_LONGEST_HEADING))]
         figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=_SIZE_PT)
         paint(figure)
+        figure.draw_without_rendering()
+        figure.set_layout_engine(None)  # both forms keep the places that were found once
         return {name: _encode(figure, name) for name in ("svg", "png")}
 
 
@@ -135,17 +138,19 @@ def _encode(figure: Figure, format_name: str) -> bytes:
 
 def _broken(line: str) -> list[str]:
     """The line in parts that fit the figure's width, however wide its letters are."""
-    font = _font()
-    for columns in range(_HEADING_COLUMNS, 0, -8):
+    columns, limit_pt = _HEADING_COLUMNS, (WIDTH_IN - 0.3) * _PT_PER_INCH
+    parts = textwrap.wrap(line, columns)
+    while max(map(_width_pt, parts), default=0.0) > limit_pt:
+        columns -= 8
         parts = textwrap.wrap(line, columns)
-        widths_pt = []
-        for part in parts:
-            font.set_size(_SIZE_PT, 72)
-            font.set_text(part)
-            widths_pt.append(font.get_width_height()[0] / 64)
-        if max(widths_pt, default=0.0) <= (WIDTH_IN - 0.3) * 72:
-            return parts
     return parts
+
+
+def _width_pt(text: str) -> float:
+    font = _font()
+    font.set_size(_SIZE_PT, _PT_PER_INCH)
+    font.set_text(text)
+    return font.get_width_height()[0] / 64  # FreeType counts in 64ths
 
 
 def safe_label(text: str, *, longest: int = 30) -> str:

@@ -23,6 +23,7 @@ from flopwitness.present.figures.canvas import (
     scale_unit,
     strip_frame,
 )
+from flopwitness.present.safe_text import name_count
 
 __all__ = ["draw_estimates"]
 
@@ -57,9 +58,9 @@ def draw_estimates(evaluation: Evaluation, title: str) -> Drawn | None:
     columns = [_gather(name, by_run[name], flop / scale) for name in names]
     limit, cut = frame_pct(100 * (ratio - 1) for item in columns for ratio in (*item.least, *item.most))
 
-    n_runs = max(item.truth.size for item in columns)
+    n_runs = name_count(max(item.truth.size for item in columns), "held-out run")
     caption = (
-        f"estimates of {n_runs} held-out runs; marker: mean over the splits; bar: lowest to highest; "
+        f"estimates of {n_runs}; marker: mean over the splits; bar: lowest to highest; "
         f"dotted: {MARGIN_PCT:g} % off the truth{cut}"
     )
     return render(

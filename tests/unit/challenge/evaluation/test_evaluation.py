@@ -1,4 +1,4 @@
-"""The whole judgement of a table: its parts agree with each other and with the contest that they come from."""
+"""The whole judgement of a table: its parts agree with each other and with the contest behind them."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from flopwitness.foundation.errors import InputError
 from flopwitness.measure.observed import settle_net_energy
 from flopwitness.measure.sources.workloads import workload_columns
 
-PLAN = Plan(n_train=16, n_splits=12, seed=4, leave_out=("d_model",), curve=(5, 10))
+PLAN = Plan(n_train=16, n_splits=6, seed=4, leave_out=("d_model",), curve=(5, 10))
 NAMES = {"constant", "paper-eq1", "paper-eq2", "efficiency"}
 
 
@@ -57,7 +57,7 @@ def test_every_part_is_there(whole: Evaluation) -> None:
 
 
 def test_scores_are_those_of_the_contest(whole: Evaluation) -> None:
-    splits = random_splits(RUNS.workload, n_train=16, n_splits=12, seed=4)
+    splits = random_splits(RUNS.workload, n_train=16, n_splits=6, seed=4)
     found, _ = hold_contest(RUNS.observed, RUNS.flop, splits, CONTESTANTS, workload=RUNS.workload)
     for name in NAMES:
         assert whole.scores[name] == score(found[name, 0.9])
@@ -73,7 +73,7 @@ def test_coverage_grows_with_the_level(whole: Evaluation) -> None:
 def test_runs_make_up_the_scores(whole: Evaluation) -> None:
     for name, scores in whole.by_run.items():
         n_estimates = np.array([item.n_estimates for item in scores])
-        assert n_estimates.sum() == whole.scores[name].n_estimates == 12 * 8
+        assert n_estimates.sum() == whole.scores[name].n_estimates == 6 * 8
         bias = np.array([100 * (item.mean_ratio - 1) for item in scores]) @ n_estimates / n_estimates.sum()
         assert bias == pytest.approx(whole.scores[name].bias_pct)
         held = np.array([item.coverage_pct for item in scores]) @ n_estimates / n_estimates.sum()
@@ -124,7 +124,7 @@ def test_the_curve_learns_from_what_was_asked(whole: Evaluation) -> None:
     assert [point.n_train for point in whole.curve] == [5, 10]
     assert set(whole.curve[0].scores) == {"constant", "paper-eq1", "paper-eq2"}
     assert set(whole.curve[1].scores) == NAMES
-    assert whole.curve[0].scores["constant"].n_estimates == 12 * 19
+    assert whole.curve[0].scores["constant"].n_estimates == 6 * 19
 
 
 def test_the_usual_curve_leaves_an_eighth_to_judge() -> None:
@@ -134,7 +134,7 @@ def test_the_usual_curve_leaves_an_eighth_to_judge() -> None:
 
 
 def test_the_same_seed_gives_the_same_answer(whole: Evaluation) -> None:
-    again = evaluate()
+    again = evaluate(plan=replace(PLAN, leave_out=(), curve=()))
     assert again.scores == whole.scores
     assert again.ablations == whole.ablations
     assert again.coverage == whole.coverage
@@ -161,7 +161,7 @@ def test_a_table_without_traffic_has_nothing_to_leave_out() -> None:
     assert found.ablations == {}
     assert found.claims is None
     assert set(found.refusals) == {"paper-eq1"}
-    assert found.refusals["paper-eq1"][0] == 12
+    assert found.refusals["paper-eq1"][0] == 6
 
 
 def test_ablations_that_leave_out_the_same_are_held_once() -> None:
@@ -212,11 +212,6 @@ def test_a_curve_that_leaves_nobody_is_refused(curve: tuple[int, ...]) -> None:
     with pytest.raises(InputError) as refusal:
         evaluate(plan=replace(PLAN, n_splits=2, leave_out=(), curve=curve))
     assert refusal.value.where == "--curve"
-
-
-def test_a_column_that_is_not_there_cannot_be_left_out() -> None:
-    with pytest.raises(InputError):
-        evaluate(plan=replace(PLAN, n_splits=2, leave_out=("grope",), curve=()))
 
 
 def test_the_safety_factor_reaches_the_bounds() -> None:

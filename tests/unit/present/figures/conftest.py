@@ -8,7 +8,13 @@ from tests.made_runs import catalogue, make_cells, read_table
 
 from flopwitness.challenge.evaluation.evaluation import Evaluation, Plan, evaluate_runs
 from flopwitness.challenge.evaluation.table import gather_runs
+from flopwitness.measure.samples import Channel, RunWindow, Series, Trace
 from flopwitness.measure.sources.workloads import workload_columns
+from flopwitness.present.figures.evaluation import draw_evaluation
+
+MakeSeries = Callable[..., Series]
+MakeWindow = Callable[..., RunWindow]
+Words = Callable[[Mapping[str, bytes] | None], str]
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +36,26 @@ def poor_evaluation() -> Evaluation:
 
 
 @pytest.fixture(scope="session")
-def words() -> Callable[[Mapping[str, bytes] | None], str]:
+def trace(make_series: MakeSeries, make_window: MakeWindow) -> Trace:
+    """Power and memory traffic of 20 s, one run marked."""
+    traffic = make_series([1e9] * 20, channel=Channel.MEMORY_TRAFFIC_BYTE_PER_S)
+    return Trace(series=(make_series(range(20)), traffic), windows=(make_window(3, 19),))
+
+
+@pytest.fixture(scope="session")
+def drawn(evaluation: Evaluation, trace: Trace) -> dict[str, bytes]:
+    """All figures of the evaluation."""
+    return draw_evaluation(evaluation, trace=trace, title="made up")
+
+
+@pytest.fixture(scope="session")
+def parts(drawn: dict[str, bytes], words: Words) -> Callable[[str], list[str]]:
+    """What one of those figures says, piece by piece."""
+    return lambda name: words({form: drawn[f"{name}.{form}"] for form in ("svg", "png")}).split(" | ")
+
+
+@pytest.fixture(scope="session")
+def words() -> Words:
     """All text of a figure's SVG."""
 
     def _words(drawn: Mapping[str, bytes] | None) -> str:

@@ -7,10 +7,10 @@ from flopwitness.challenge.evaluation.evaluation import Evaluation
 from flopwitness.present.figures.flow import draw_flow
 
 Words = Callable[[Mapping[str, bytes] | None], str]
+Parts = Callable[[str], list[str]]
 
 
-def test_the_stations_are_named(evaluation: Evaluation, words: Words) -> None:
-    text = words(draw_flow(evaluation, "made up"))
+def test_the_stations_are_named(parts: Parts) -> None:
     for station in (
         "24 known runs",
         "gate and fingerprint",
@@ -25,12 +25,12 @@ def test_the_stations_are_named(evaluation: Evaluation, words: Words) -> None:
         "yes",
         "no",
     ):
-        assert station in text.split(" | ")
+        assert station in parts("calibration_and_use")
 
 
-def test_how_it_was_judged_stands_above(evaluation: Evaluation, words: Words) -> None:
-    text = words(draw_flow(evaluation, "made up"))
-    assert "made up" in text
-    assert "6 random splits: of 24 workloads, 16 teach and 8 judge" in text
+def test_how_it_was_judged_stands_above(evaluation: Evaluation, parts: Parts, words: Words) -> None:
+    *_, title, caption = parts("calibration_and_use")
+    assert title == "made up"
+    assert "6 random splits: of 24 workloads, 16 teach and 8 judge" in caption
     once = replace(evaluation, plan=replace(evaluation.plan, n_splits=1))
     assert "1 random split:" in words(draw_flow(once, "made up"))

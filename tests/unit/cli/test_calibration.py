@@ -389,7 +389,7 @@ def test_the_same_table_twice_is_no_repeat(call: Call, table: Path, tmp_path: Pa
         (("--train", 24), "--train"),
         (("--leave-out", "colour"), "no such column"),
         (("--curve", "8,x"), "no list of numbers"),
-        (("--curve", "8,99"), "no such split"),
+        (("--curve", "8,99"), "--curve: no such split"),
         (("--trace", "runs.csv"), "expected --plots DIR"),
         (("--safety", "0"), "not a safety factor"),
     ],

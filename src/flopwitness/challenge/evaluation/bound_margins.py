@@ -77,7 +77,7 @@ def _chips(row: RunRow, catalogue: ChipCatalogue) -> tuple[Chip, ...]:
 
 
 def _ratio(row: RunRow, chips: Sequence[Chip], energy_j: float | None, safety: Fraction) -> float | None:
-    if energy_j is None or not row.true_flop:
+    if not energy_j or not row.true_flop:
         return None
     upper = bound_from_above(chips, count=None, duration_s=None, energy_j=energy_j, safety=safety)
     return None if upper is None else upper.flop / row.true_flop

@@ -6,6 +6,7 @@ prediction.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,28 +86,42 @@ def hold_contest(
     parts: dict[tuple[str, float], list[Errors]] = {}
     refusals: dict[str, tuple[int, str]] = {}
     for number, split in enumerate(splits):
-        judges, truth = runs.take(split.test), flop[split.test]
+        train, truth = runs.take(split.train), flop[split.train]
         for candidates, group in _by_candidates(contestants).items():
-            fitted, reasons = _fit(
-                runs.take(split.train), flop[split.train], number_of[split.train], group, candidates
-            )
-            for contestant in group:
-                if fitted is None or contestant.method not in fitted.models:
-                    seen, first = refusals.get(contestant.name, (0, reasons.get(contestant.method, "")))
-                    refusals[contestant.name] = (seen + 1, first)
-                    continue
-                is_refused = fitted.is_outside(judges)
-                for level in levels:
-                    answer = fitted.predict(contestant.method, judges, level)
-                    errors = Errors(
-                        split=np.full(truth.size, number, dtype=np.intp),
-                        run=split.test,
-                        ratio=answer.flop / truth,
-                        log_half=answer.log_half,
-                        is_refused=is_refused,
-                    )
-                    parts.setdefault((contestant.name, level), []).append(errors)
+            fitted, reasons = _fit(train, truth, number_of[split.train], group, candidates)
+            for method, reason in reasons.items():
+                name = next(item.name for item in group if item.method is method)
+                seen, first = refusals.get(name, (0, reason))
+                refusals[name] = (seen + 1, first)
+            if fitted is not None:
+                _enter(parts, fitted, group, runs.take(split.test), flop, split, number, levels)
     return {key: join_errors(item) for key, item in parts.items()}, refusals
+
+
+def _enter(
+    parts: dict[tuple[str, float], list[Errors]],
+    fitted: Fitted,
+    group: Sequence[Contestant],
+    judges: ObservedRuns,
+    flop: Vector,
+    split: Split,
+    number: int,
+    levels: Sequence[float],
+) -> None:
+    """Add the estimates of one split's judging runs by all of a group that could be fitted."""
+    is_refused = fitted.is_outside(judges)
+    for contestant, level in product(group, levels):
+        if contestant.method not in fitted.models:
+            continue
+        answer = fitted.predict(contestant.method, judges, level)
+        errors = Errors(
+            split=np.full(split.test.size, number, dtype=np.intp),
+            run=split.test,
+            ratio=answer.flop / flop[split.test],
+            log_half=answer.log_half,
+            is_refused=is_refused,
+        )
+        parts.setdefault((contestant.name, level), []).append(errors)
 
 
 def _by_candidates(contestants: Sequence[Contestant]) -> dict[tuple[Feature, ...], list[Contestant]]:

@@ -18,7 +18,12 @@ from flopwitness.challenge.evaluation.contest import (
     hold_contest,
 )
 from flopwitness.challenge.evaluation.metrics import Errors, Score, score
-from flopwitness.challenge.evaluation.splits import Split, leave_one_value_out, random_splits
+from flopwitness.challenge.evaluation.splits import (
+    Split,
+    check_split,
+    leave_one_value_out,
+    random_splits,
+)
 from flopwitness.challenge.evaluation.table import KnownRuns
 from flopwitness.measure.observed import Feature, log_features, settle_net_energy
 
@@ -196,6 +201,8 @@ def evaluate_runs(
     Raises:
         InputError: The table has too few workloads for such splits.
     """
+    for n_train in plan.curve or ():
+        check_split(runs.workload, n_train, where="--curve")
     splits = list(random_splits(runs.workload, n_train=plan.n_train, n_splits=plan.n_splits, seed=plan.seed))
     tick("random splits")
     contest, refusals = hold_contest(
@@ -248,10 +255,12 @@ def _claims(runs: KnownRuns, splits: Sequence[Split], tick: Callable[[str], None
 
 
 def _coverage(contest: Mapping[tuple[str, float], Errors]) -> dict[str, dict[float, float]]:
+    """Share of intervals that hold the truth [%], by estimator and level; none without estimates."""
     shares: dict[str, dict[float, float]] = {}
     for (name, level), errors in contest.items():
         known = np.isfinite(errors.ratio)
-        shares.setdefault(name, {})[level] = 100 * float(errors.is_held()[known].mean())
+        if known.any():
+            shares.setdefault(name, {})[level] = 100 * float(errors.is_held()[known].mean())
     return shares
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from flopwitness.foundation.errors import InputError
 
-__all__ = ["Split", "leave_one_value_out", "random_splits"]
+__all__ = ["Split", "check_split", "leave_one_value_out", "random_splits"]
 
 Index = NDArray[np.intp]
 
@@ -22,6 +22,29 @@ class Split:
 
     train: Index
     test: Index
+
+
+def check_split(workload: Index, n_train: int, *, where: str = "--train") -> int:
+    """The number of workloads, where so many may teach.
+
+    Args:
+        workload: The number of each run's workload, shape (n,).
+        n_train: How many workloads are to teach.
+        where: The option to name in an error.
+
+    Raises:
+        InputError: No workload would be left to teach or to judge.
+    """
+    n_workloads = int(workload.max()) + 1 if workload.size else 0
+    if not 0 < n_train < n_workloads:
+        possible = f"1 to {n_workloads - 1} of {n_workloads} workloads"
+        raise InputError(
+            "no such split",
+            where=where,
+            expected=possible if n_workloads > 1 else "a table with two workloads or more",
+            found=str(n_train),
+        )
+    return n_workloads
 
 
 def random_splits(workload: Index, *, n_train: int, n_splits: int, seed: int) -> Iterator[Split]:
@@ -36,16 +59,7 @@ def random_splits(workload: Index, *, n_train: int, n_splits: int, seed: int) ->
     Raises:
         InputError: No workload would be left to teach or to judge.
     """
-    n_workloads = int(workload.max()) + 1 if workload.size else 0
-    if not 0 < n_train < n_workloads:
-        raise InputError(
-            "no such split",
-            where="--train",
-            expected=f"1 to {n_workloads - 1} of {n_workloads} workloads"
-            if n_workloads > 1
-            else "a table with two workloads or more",
-            found=str(n_train),
-        )
+    n_workloads = check_split(workload, n_train)
     generator = np.random.default_rng(seed)
     for _ in range(n_splits):
         order = generator.permutation(n_workloads)

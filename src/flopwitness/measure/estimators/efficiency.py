@@ -53,13 +53,11 @@ class _Kernel:
     bend: float
     length: float
 
-    def between(self, left: Vector, right: Vector) -> Vector:
-        """The covariance of standardised features, shape (m, k) and (n, k) to (m, n)."""
-        scale = 2 * self.length**2 * max(1, left.shape[1])
-        square = ((left[:, None, :] - right[None, :, :]) ** 2).sum(axis=-1)
-        covariance: Vector = (
-            _MEAN_VARIANCE + self.slope**2 * left @ right.T + self.bend**2 * np.exp(-square / scale)
-        )
+    def between(self, pair: "_Pair") -> Vector:
+        """The covariance of two sets of runs, shape (m, n)."""
+        covariance: Vector = _MEAN_VARIANCE + self.slope**2 * pair.inner
+        if self.bend:
+            covariance += self.bend**2 * np.exp(-pair.square / (2 * self.length**2))
         return covariance
 
     def at(self, place: Vector) -> Vector:
@@ -67,6 +65,23 @@ class _Kernel:
         level = _MEAN_VARIANCE + self.bend**2
         variance: Vector = level + self.slope**2 * (place**2).sum(axis=1)
         return variance
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """What all kernels need of two sets of runs: products and squared distances of their features, (m, n).
+
+    Distances are divided by the number of features, so that lengths mean the same whatever the device offers.
+    """
+
+    inner: Vector
+    square: Vector
+
+    @classmethod
+    def of(cls, left: Vector, right: Vector) -> "_Pair":
+        """For standardised features, shape (m, k) and (n, k)."""
+        square = ((left[:, None, :] - right[None, :, :]) ** 2).sum(axis=-1)
+        return cls(left @ right.T, square / max(1, left.shape[1]))
 
 
 def _kernels() -> tuple[_Kernel, ...]:
@@ -227,7 +242,8 @@ def fit_efficiency(
 
 def _condition(place: Vector, residual: Vector) -> _Posterior:
     """The mixture over the grid for standardised features, shape (n, k), and residuals, shape (n,)."""
-    solved = tuple(_solve(kernel, place, residual) for kernel in _KERNELS)
+    pair = _Pair.of(place, place)
+    solved = tuple(_solve(kernel, pair, residual) for kernel in _KERNELS)
     evidence = np.stack([item.log_evidence for item in solved])
     weight = np.exp(evidence - evidence.max())
     weight /= weight.sum()
@@ -239,8 +255,8 @@ def _condition(place: Vector, residual: Vector) -> _Posterior:
     return replace(posterior, usual_sd=float(np.median(_mix(posterior, place)[1])))
 
 
-def _solve(kernel: _Kernel, place: Vector, residual: Vector) -> _Solved:
-    eigenvalue, basis = np.linalg.eigh(kernel.between(place, place))
+def _solve(kernel: _Kernel, pair: _Pair, residual: Vector) -> _Solved:
+    eigenvalue, basis = np.linalg.eigh(kernel.between(pair))
     spread = np.maximum(eigenvalue, 0.0) + _NOISE_VARIANCES[:, None]
     inner = basis.T @ residual
     pull = inner / spread
@@ -268,8 +284,9 @@ def _mix(posterior: _Posterior, place: Vector) -> tuple[Vector, Vector]:
 
 def _moments(posterior: _Posterior, place: Vector) -> Iterator[tuple[Vector, Vector]]:
     """Mean and variance of each kernel's predictions, noise included, shape (5, m) both."""
+    pair = _Pair.of(place, posterior.place)
     for item in posterior.solved:
-        across = item.kernel.between(place, posterior.place) @ item.basis
+        across = item.kernel.between(pair) @ item.basis
         mean = item.pull @ across.T
         variance = item.kernel.at(place) + _NOISE_VARIANCES[:, None] - (1 / item.spread) @ (across**2).T
         yield mean, np.maximum(variance, 0.0)

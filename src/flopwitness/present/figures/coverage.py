@@ -1,5 +1,7 @@
 """How often intervals hold the truth: over all estimates by nominal level, and run by run."""
 
+import math
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -26,14 +28,15 @@ _RUN_LEVEL_PCT: Final = 90.0
 
 def draw_coverage(evaluation: Evaluation, title: str) -> Drawn | None:
     """Measured against nominal coverage, and each run's coverage by one estimator; None without intervals."""
-    if not evaluation.coverage:
+    measured = _measured(evaluation)
+    if not measured:
         return None
     by_run = {name: runs for name, runs in evaluation.by_run.items() if runs}
     names = choose_names(list(by_run), ["efficiency", "paper-eq1", "paper-eq2", "constant"])
 
     def paint(figure: Figure) -> None:
         panels = figure.subplots(1, 1 + len(names), squeeze=False)[0]
-        _draw_levels(panels[0], evaluation)
+        _draw_levels(panels[0], measured)
         for axes, name in zip(panels[1:], names, strict=True):
             _draw_runs(axes, name, by_run[name])
 
@@ -41,12 +44,20 @@ def draw_coverage(evaluation: Evaluation, title: str) -> Drawn | None:
     return render(paint, height_in=4.8, heading=[title, caption])
 
 
-def _draw_levels(axes: Axes, evaluation: Evaluation) -> None:
-    levels = [100 * level for shares in evaluation.coverage.values() for level in shares]
-    shown = [share for shares in evaluation.coverage.values() for share in shares.values()]
+def _measured(evaluation: Evaluation) -> dict[str, dict[float, float]]:
+    """The measured shares [%] by estimator and level; without estimates there is none."""
+    found = {
+        name: {level: share for level, share in shares.items() if math.isfinite(share)}
+        for name, shares in evaluation.coverage.items()
+    }
+    return {name: found[name] for name in in_order(found) if found[name]}
+
+
+def _draw_levels(axes: Axes, measured: Mapping[str, Mapping[float, float]]) -> None:
+    levels = [100 * level for shares in measured.values() for level in shares]
+    shown = [share for shares in measured.values() for share in shares.values()]
     axes.plot([0, 100], [0, 100], color=GREY, linewidth=0.9, label="as stated", zorder=1)
-    for name in in_order(evaluation.coverage):
-        shares = evaluation.coverage[name]
+    for name, shares in measured.items():
         look = look_of(name)
         axes.plot(
             [100 * level for level in sorted(shares)],

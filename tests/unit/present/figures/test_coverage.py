@@ -1,5 +1,6 @@
 """Coverage: all estimators by level, and one estimator run by run."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -36,7 +37,11 @@ def test_without_runs_the_levels_remain(evaluation: Evaluation, words: Words) ->
 
 
 def test_without_intervals_there_is_no_figure(evaluation: Evaluation) -> None:
-    assert draw_coverage(replace(evaluation, coverage={}), "t") is None
+    unknown = {"efficiency": {0.9: math.nan}}
+    for coverage in ({}, unknown):
+        assert draw_coverage(replace(evaluation, coverage=coverage), "t") is None
+    some = {**unknown, "constant": {0.5: math.nan, 0.9: 80.0}}
+    assert draw_coverage(replace(evaluation, coverage=some, by_run={}), "t") is not None
 
 
 def test_intervals_that_hold_nothing_can_be_drawn(evaluation: Evaluation) -> None:

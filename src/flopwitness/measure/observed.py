@@ -5,7 +5,7 @@ there is no field that would carry them.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Final, Protocol
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "LARGEST_LOG",
     "Feature",
     "NetEnergy",
     "NetKind",
@@ -24,6 +25,9 @@ __all__ = [
 ]
 
 Vector = NDArray[np.float64]
+
+LARGEST_LOG: Final = 230.0
+"""e^230 is 1e100: no reading, and no ratio of two, comes near it in any unit."""
 
 
 class Feature(StrEnum):
@@ -76,6 +80,12 @@ class ObservedRuns:
     def take(self, index: NDArray[np.intp] | NDArray[np.bool_] | slice) -> "ObservedRuns":
         """Some of the runs, in the order of `index`."""
         return ObservedRuns(**{item.name: getattr(self, item.name)[index] for item in fields(self)})
+
+    def filled(self, net: "NetEnergy") -> "ObservedRuns":
+        """The runs with both energies where one of them and the idle power give the other."""
+        net_j = net.of(self)
+        energy_j = np.where(np.isfinite(self.energy_j), self.energy_j, net_j + net.idle_w * self.duration_s)
+        return replace(self, energy_j=energy_j, net_energy_j=net_j)
 
     def pooled(self, group: NDArray[np.intp]) -> "ObservedRuns":
         """One run for each group, the mean of its runs: repeats of a workload teach once, and more surely.
@@ -211,4 +221,5 @@ def log_features(runs: ObservedRuns, net: NetEnergy, features: Sequence[Feature]
             for feature in features
         ]
         values = np.column_stack(columns) if columns else np.empty((len(runs), 0))
-        return np.where(np.isfinite(values) & (values > 0), np.log(values), np.nan)
+        logs = np.where(np.isfinite(values) & (values > 0), np.log(values), np.nan)
+    return np.where(np.abs(logs) <= LARGEST_LOG, logs, np.nan)

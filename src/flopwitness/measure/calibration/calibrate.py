@@ -3,7 +3,6 @@
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -70,50 +69,72 @@ def calibrate(
     rows = [row for _, chosen in tables for row in chosen]
     findings: list[Finding] = []
     known = known_runs(rows, catalogue, findings)
-    if not known.any():
+    chosen = [row for row, is_known in zip(rows, known, strict=True) if is_known]
+    if not chosen:
         raise NotCalibratedError(
             "no run of known size",
             where=tables[0][0].provenance.path if tables else "",
             expected="a column such as true_tflop, an energy and a duration",
         )
-    chosen = [row for row, is_known in zip(rows, known, strict=True) if is_known]
     fingerprint = settle_fingerprint([fingerprint_of(row, catalogue) for row in chosen])
+    workload = _number(chosen, columns)
     runs, flop = observe(chosen), np.array([float(row.true_flop or 0) for row in chosen])
-    workload = number_workloads(chosen, workload_columns(chosen, columns))
-    if workload.max() >= MOST_WORKLOADS:
-        raise NotCalibratedError(
-            "too many workloads", expected=f"at most {MOST_WORKLOADS:,}", found=f"{workload.max() + 1:,}"
-        )
     fitted = fit_methods(runs, flop, workload=workload)
-    used = fitted.is_usable(runs)
+    used = fitted.is_usable(runs, flop)
+    used_rows = [row for row, is_used in zip(chosen, used, strict=True) if is_used]
     firsts = np.unique(workload[used], return_index=True)[1]
-    link = _fit_link(runs.link_tb[used], declare_steps(chosen).take(used), flop[used])
-    kept = {id(row) for row, is_used in zip(chosen, used, strict=True) if is_used}
-    data = CalibrationData(
-        tables=tuple(table.provenance.digest for table, _ in tables),
-        rows=tuple(tuple(row.row for row in chosen if id(row) in kept) for _, chosen in tables),
-        n_workloads=firsts.size,
-        conditions=tuple(_written(text) for text in conditions),
-        gate_pct=gate_pct,
+    calibration, data = _freeze(
+        Calibration(
+            fingerprint=fingerprint,
+            data=CalibrationData(
+                tables=tuple(table.provenance.digest for table, _ in tables),
+                rows=_lines(tables, used_rows),
+                n_workloads=firsts.size,
+                conditions=tuple(_written(text) for text in conditions),
+                gate_pct=gate_pct,
+            ),
+            fitted=fitted,
+            link=_fit_link(runs.link_tb[used], declare_steps(used_rows), flop[used]),
+            digest=digest_bytes(b""),
+        )
     )
-    made = Calibration(
-        fingerprint=fingerprint,
-        data=data,
-        fitted=fitted,
-        link=link,
-        digest=digest_bytes(b""),
-        extra=MappingProxyType({}),
-    )
-    encoded = encode_calibration(made)
-    calibration = decode_calibration(encoded)
-    used_rows = [row for row in rows if id(row) in kept]
     findings += assess_calibration(
         calibration,
         used_rows,
         workloads=[used_rows[place] for place in firsts],
         n_left_out=len(rows) - len(used_rows),
     )
-    return Calibrated(calibration=calibration, data=encoded, findings=tuple(findings))
+    return Calibrated(calibration=calibration, data=data, findings=tuple(findings))
+
+
+def _number(rows: Sequence[RunRow], columns: Sequence[str]) -> NDArray[np.intp]:
+    """The number of each run's workload, shape (n,).
+
+    Raises:
+        InputError: A named column that a table lacks.
+        NotCalibratedError: More than 10,000 workloads.
+    """
+    workload = number_workloads(rows, workload_columns(rows, columns))
+    n_workloads = int(workload.max()) + 1
+    if n_workloads > MOST_WORKLOADS:
+        raise NotCalibratedError(
+            "too many workloads", expected=f"at most {MOST_WORKLOADS:,}", found=f"{n_workloads:,}"
+        )
+    return workload
+
+
+def _lines(
+    tables: Sequence[tuple[RunTable, Sequence[RunRow]]], used: Sequence[RunRow]
+) -> tuple[tuple[int, ...], ...]:
+    """The lines of each table's rows that were used."""
+    kept = {id(row) for row in used}
+    return tuple(tuple(row.row for row in rows if id(row) in kept) for _, rows in tables)
+
+
+def _freeze(made: Calibration) -> tuple[Calibration, bytes]:
+    """The calibration as its own bytes give it, and the bytes."""
+    data = encode_calibration(made)
+    return decode_calibration(data), data
 
 
 def known_runs(

@@ -18,14 +18,14 @@ from flopwitness.foundation.digest import Digest, digest_bytes
 from flopwitness.foundation.encoding import JsonValue, decode_json, encode_signable
 from flopwitness.foundation.errors import DecodeError
 from flopwitness.measure.calibration.domain import Domain
-from flopwitness.measure.calibration.fingerprint import Fingerprint
+from flopwitness.measure.calibration.fingerprint import MOST_CHIPS, Fingerprint
 from flopwitness.measure.calibration.fitted import Fitted, Method, Model
 from flopwitness.measure.calibration.record import Calibration, CalibrationData
 from flopwitness.measure.estimators.constant import ConstantModel
 from flopwitness.measure.estimators.efficiency import FEWEST_RUNS, MOST_RUNS, EfficiencyModel
 from flopwitness.measure.estimators.link_operations import LinkModel
 from flopwitness.measure.estimators.paper import PaperModel
-from flopwitness.measure.observed import Feature, NetEnergy, NetKind
+from flopwitness.measure.observed import LARGEST_LOG, Feature, NetEnergy, NetKind
 
 __all__ = ["LARGEST_CALIBRATION_BYTES", "MOST_WORKLOADS", "SPEC", "decode_calibration", "encode_calibration"]
 
@@ -38,7 +38,7 @@ Vector = NDArray[np.float64]
 
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[+-][0-9]{2,3})?")
 _LARGEST: Final = 1e100
-_LARGEST_LOG: Final = 230.0  # e^230 is 1e100
+_SMALLEST: Final = 1e-300
 _FEWEST: Final = 2
 
 
@@ -105,7 +105,7 @@ def _decode_record(record: Mapping[str, JsonValue], digest: Digest) -> Calibrati
     refused = {Method(name): _str(reason) for name, reason in record["not_fitted"].items()}
     domain = _decode_domain(record["domain"])
     idle_w = _number(net["idle_w"], low=0)
-    return Calibration(
+    calibration = Calibration(
         fingerprint=_decode_fingerprint(record["fingerprint"]),
         data=_decode_data(record["data"]),
         fitted=Fitted(
@@ -118,6 +118,33 @@ def _decode_record(record: Mapping[str, JsonValue], digest: Digest) -> Calibrati
         digest=digest,
         extra=MappingProxyType({name: value for name, value in record.items() if name not in _KNOWN}),
     )
+    _check_consistent(calibration)
+    return calibration
+
+
+def _check_consistent(calibration: Calibration) -> None:
+    """That the parts speak of the same runs.
+
+    Raises:
+        ValueError: They do not.
+    """
+    data, fitted, domain = calibration.data, calibration.fitted, calibration.fitted.domain
+    n_errors = [model.errors.size for model in fitted.models.values()]
+    features = {feature for method in fitted.models for feature in fitted.needed(method)}
+    n_links = 0 if calibration.link is None else calibration.link.errors.size
+    faults = (
+        (len(data.tables) != len(data.rows), "tables and rows"),
+        (not 0 < data.n_workloads <= data.n_runs, "workloads and runs"),
+        (data.n_workloads > MOST_WORKLOADS or domain.n_runs != data.n_workloads, "workloads and domain"),
+        (any(size != data.n_workloads for size in n_errors), "workloads and errors"),
+        (n_links > data.n_runs, "runs and link"),
+        (fitted.net.kind is not NetKind.POOLED_IDLE and fitted.net.idle_w > 0, "idle power and its kind"),
+        (not {Feature.POWER, *features} <= set(domain.features), "features and domain"),
+        (bool(set(fitted.models) & set(fitted.refused)), "estimators fitted and not"),
+    )
+    for is_fault, what in faults:
+        if is_fault:
+            raise ValueError(f"{what} do not fit together")
 
 
 _KNOWN: Final = frozenset(
@@ -149,7 +176,7 @@ def _encode_fingerprint(item: Fingerprint) -> dict[str, JsonValue]:
 
 def _decode_fingerprint(item: Mapping[str, JsonValue]) -> Fingerprint:
     count = item["count"]
-    if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
+    if count is not None and _line(count) > MOST_CHIPS:
         raise ValueError(f"no count: {count!r}")
     return Fingerprint(
         chips=_strings(item["chips"]),
@@ -180,7 +207,7 @@ def _decode_data(item: Mapping[str, JsonValue]) -> CalibrationData:
         rows=rows,
         n_workloads=_line(item["n_workloads"]),
         conditions=_strings(item["where"]),
-        gate_pct=None if item["gate_pct"] is None else _number(item["gate_pct"], low=0),
+        gate_pct=None if item["gate_pct"] is None else _number(item["gate_pct"], low=0, high=100),
     )
 
 
@@ -257,9 +284,7 @@ def _decode_paper(item: Mapping[str, JsonValue], *, has_traffic: bool) -> PaperM
     traffic = item["energy_per_tb_j"]
     if (traffic is not None) is not has_traffic:
         raise ValueError("the traffic's constant does not fit the equation")
-    energy_j = _number(item["energy_per_tflop_j"], low=0)
-    if energy_j == 0:
-        raise ValueError("no energy per operation")
+    energy_j = _number(item["energy_per_tflop_j"], low=_SMALLEST)
     return PaperModel(
         energy_per_tflop_j=energy_j,
         energy_per_tb_j=None if traffic is None else _number(traffic, low=0),
@@ -307,25 +332,22 @@ def _texts(values: Sequence[float] | Vector) -> list[str]:
     return [_text(value) for value in values]
 
 
-def _number(text: Any, *, low: float) -> float:  # noqa: ANN401 (whatever the record holds)
+def _number(text: Any, *, low: float, high: float = _LARGEST) -> float:  # noqa: ANN401 (whatever the record holds)
     if not isinstance(text, str) or not _NUMBER.fullmatch(text):
         raise ValueError(f"no number: {text!r}")
     value = float(text)
-    if not low <= value <= _LARGEST:
+    if not low <= value <= high:
         raise ValueError(f"out of range: {text}")
     return value
 
 
 def _log(text: Any) -> float:  # noqa: ANN401 (whatever the record holds)
-    value = _number(text, low=-_LARGEST_LOG)
-    if value > _LARGEST_LOG:
-        raise ValueError(f"out of range: {text}")
-    return value
+    return _number(text, low=-LARGEST_LOG, high=LARGEST_LOG)
 
 
 def _errors(texts: Any) -> Vector:  # noqa: ANN401 (whatever the record holds)
     errors = np.array([math.inf if text == "inf" else _number(text, low=0) for text in texts])
-    if not _FEWEST <= errors.size <= MOST_WORKLOADS:
+    if errors.size < _FEWEST or errors.size > MOST_WORKLOADS:
         raise ValueError(f"no number of errors: {errors.size}")
     return errors
 

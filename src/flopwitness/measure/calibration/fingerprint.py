@@ -14,8 +14,9 @@ from flopwitness.foundation.errors import NotCalibratedError, UnknownChipError
 from flopwitness.measure.samples import Scope
 from flopwitness.measure.sources.run_table import RunRow
 
-__all__ = ["Difference", "Fingerprint", "fingerprint_of", "name_chips", "settle_fingerprint"]
+__all__ = ["MOST_CHIPS", "Difference", "Fingerprint", "fingerprint_of", "name_chips", "settle_fingerprint"]
 
+MOST_CHIPS: Final = 1_000_000_000
 _MOST_TOLD: Final = 4
 _LONGEST_TEXT: Final = 200
 
@@ -134,4 +135,9 @@ def settle_fingerprint(prints: Sequence[Fingerprint]) -> Fingerprint:
                 found=", ".join(told),
             )
         settled[item.name] = next(iter(distinct.values()), item.default)
+    count = settled["count"]
+    if isinstance(count, int) and count > MOST_CHIPS:
+        raise NotCalibratedError(
+            "no such number of chips", expected=f"at most {MOST_CHIPS:,}", found=str(count)
+        )
     return Fingerprint(**settled)  # type: ignore[arg-type]  # field by field, as above

@@ -21,6 +21,7 @@ from flopwitness.measure.estimators.efficiency import EfficiencyModel, fit_effic
 from flopwitness.measure.estimators.paper import PaperModel, fit_paper
 from flopwitness.measure.estimators.predictions import Predictions
 from flopwitness.measure.observed import (
+    LARGEST_LOG,
     Feature,
     NetEnergy,
     ObservedRuns,
@@ -85,9 +86,14 @@ class Fitted:
         """Natural logarithms of those features, shape (n, k)."""
         return log_features(runs, self.net, self.features)
 
-    def is_usable(self, runs: ObservedRuns) -> NDArray[np.bool_]:
-        """Which runs have an energy above idle and every feature, shape (n,); training used no others."""
-        return _is_whole(self.log_features(runs))
+    def is_usable(self, runs: ObservedRuns, flop: Vector) -> NDArray[np.bool_]:
+        """Which runs could teach, shape (n,): those with energy above idle, every feature and a size.
+
+        Args:
+            runs: The runs, n of them.
+            flop: Their true operations, shape (n,), > 0.
+        """
+        return _is_whole(self.log_features(runs)) & _is_possible(self.net.of(runs), flop)
 
     def is_outside(self, runs: ObservedRuns) -> NDArray[np.bool_]:
         """Which runs a user would be refused a point for, by their features alone, shape (n,)."""
@@ -118,13 +124,14 @@ class Fitted:
             raise NotCalibratedError(f"no {method} in this calibration", found=self.refused.get(method, ""))
         net_j = self.net.of(runs)
         net_j = np.where(net_j > 0, net_j, np.nan)
-        match model:
-            case ConstantModel():
-                return model.predict(net_j, level)
-            case PaperModel():
-                return model.predict(net_j, runs.busy_s, runs.memory_tb, level)
-            case EfficiencyModel():
-                return model.predict(net_j, log_features(runs, self.net, model.features), level)
+        with np.errstate(over="ignore", invalid="ignore"):
+            match model:
+                case ConstantModel():
+                    return model.predict(net_j, level)
+                case PaperModel():
+                    return model.predict(net_j, runs.busy_s, runs.memory_tb, level)
+                case EfficiencyModel():
+                    return model.predict(net_j, log_features(runs, self.net, model.features), level)
 
 
 def _is_whole(values: Vector) -> NDArray[np.bool_]:
@@ -132,11 +139,19 @@ def _is_whole(values: Vector) -> NDArray[np.bool_]:
     return np.asarray(np.isfinite(values).all(axis=1), dtype=np.bool_)
 
 
+def _is_possible(net_j: Vector, flop: Vector) -> NDArray[np.bool_]:
+    """Which runs have operations per joule that a number can hold, shape (n,)."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.asarray(np.abs(np.log(flop / net_j)) <= LARGEST_LOG, dtype=np.bool_)
+
+
 def offered_features(
     runs: ObservedRuns, net: NetEnergy, candidates: Sequence[Feature] = tuple(Feature)
 ) -> tuple[Feature, ...]:
     """The features that nine runs in ten have; a counter that reads 0 has none."""
     known = np.isfinite(log_features(runs, net, candidates))
+    if not len(runs):
+        return (Feature.POWER,)
     return tuple(
         feature
         for feature, share in zip(candidates, known.mean(axis=0), strict=True)
@@ -168,9 +183,10 @@ def fit_methods(
         NotCalibratedError: Fewer than three workloads have an energy above idle and the features.
     """
     net = settle_net_energy(runs)
+    runs = runs.filled(net)
     features = offered_features(runs, net, candidates)
     seen = log_features(runs, net, features)
-    used = _is_whole(seen)
+    used = _is_whole(seen) & _is_possible(net.of(runs), flop)
     group = _number(np.arange(len(runs)) if workload is None else workload, used)
     n_workloads = int(group.max()) + 1 if group.size else 0
     if n_workloads < _FEWEST_RUNS:

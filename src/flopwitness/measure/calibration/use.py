@@ -193,7 +193,7 @@ def _estimate(
     flop = float(answer.flop[0])
     if not flop > 0:
         return None, [_negative(method, flop)]
-    if not np.isfinite(answer.log_half[0]):
+    if not np.isfinite(answer.high_flop[0]):
         return None, [_unbounded(method)]
     return Point(flop=flop, low_flop=float(answer.low_flop[0]), high_flop=float(answer.high_flop[0])), []
 

@@ -30,6 +30,8 @@ _SPARE_RUNS: Final = 2
 _LARGEST_CONDITION: Final = (
     1_000.0  # at it, a relative error of 0.1 % in a reading moves a constant by all of it
 )
+_LEAST_SHARE: Final = 1e-6  # of all joules per operation: less is no energy that computes
+_ROUNDING: Final = 1e-10  # of a sum of squares: what is left of it when it cancels
 _TERA: Final = 1e12
 
 
@@ -106,7 +108,7 @@ def fit_paper(net_j: Vector, duration_s: Vector, traffic_tb: Vector | None, flop
     score = np.where((left_out[..., 0] > 0).all(axis=1), score, np.inf)
     best = int(score.argmin())
     constants = _constants(design, target[best][None, :])[0]
-    if not np.isfinite(score[best]) or constants[0] <= 0:
+    if not np.isfinite(score[best]) or constants[0] <= _LEAST_SHARE * float(np.median(net_j / tflop)):
         raise NotCalibratedError(
             "no overhead leaves a positive energy per operation", expected="energy that grows with the work"
         )
@@ -169,9 +171,9 @@ def _left_out_constants(design: Vector, target: Vector) -> Vector:
     sum_t = traffic.sum() - traffic
     sum_tt = (traffic**2).sum() - traffic**2
     sum_ty = (target @ traffic)[:, None] - target * traffic
-    with np.errstate(divide="ignore", invalid="ignore"):
-        slope = (sum_ty - sum_t * mean) / (sum_tt - sum_t**2 / n_others)
-    slope = np.where(np.isfinite(slope), slope, 0.0)  # without that run the traffic does not differ
+    spread = sum_tt - sum_t**2 / n_others
+    is_told_apart = spread > _ROUNDING * (traffic**2).sum()  # else, without that run, traffic does not differ
+    slope = np.where(is_told_apart, (sum_ty - sum_t * mean) / np.where(is_told_apart, spread, 1.0), 0.0)
     level = mean - slope * (sum_t / n_others + centre)
     is_negative = slope < 0
     return np.stack([np.where(is_negative, mean, level), np.where(is_negative, 0.0, slope)], axis=-1)

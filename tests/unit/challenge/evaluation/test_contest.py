@@ -215,6 +215,13 @@ def test_a_split_that_teaches_too_little_refuses_all() -> None:
     assert {int(split) for errors in found.values() for split in errors.split} == {1}
 
 
+def test_two_names_of_one_estimator_are_both_told() -> None:
+    split = next(random_splits(RUNS.workload, n_train=4, n_splits=1, seed=1))
+    twins = [Contestant(name=name, method=Method.EFFICIENCY) for name in ("one", "other")]
+    _, refusals = hold_contest(RUNS.observed, RUNS.flop, [split], twins)
+    assert set(refusals) == {"one", "other"}
+
+
 def test_no_splits_have_no_errors() -> None:
     assert hold_contest(RUNS.observed, RUNS.flop, [], CONTESTANTS) == ({}, {})
 

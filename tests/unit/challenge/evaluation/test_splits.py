@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from flopwitness.challenge.evaluation.splits import Split, leave_one_value_out, random_splits
+from flopwitness.challenge.evaluation.splits import Split, check_split, leave_one_value_out, random_splits
 from flopwitness.foundation.errors import InputError
 
 WORKLOAD = np.array([0, 1, 1, 2, 3, 0, 4, 2, 2, 5], dtype=np.intp)
@@ -71,6 +71,18 @@ def test_fewer_than_two_workloads_cannot_be_split(workload: list[int]) -> None:
     with pytest.raises(InputError, match="no such split") as refusal:
         list(random_splits(np.array(workload, dtype=np.intp), n_train=1, n_splits=1, seed=0))
     assert "two workloads" in refusal.value.expected
+
+
+@pytest.mark.parametrize("n_train", [1, 5])
+def test_a_split_that_leaves_somebody_on_both_sides_is_possible(n_train: int) -> None:
+    assert check_split(WORKLOAD, n_train) == 6
+
+
+@pytest.mark.parametrize("n_train", [0, 6])
+def test_the_option_that_asked_for_it_is_named(n_train: int) -> None:
+    with pytest.raises(InputError) as refusal:
+        check_split(WORKLOAD, n_train, where="--curve")
+    assert refusal.value.where == "--curve"
 
 
 def test_each_value_is_left_out_once_in_the_order_of_the_table() -> None:

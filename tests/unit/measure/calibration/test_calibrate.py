@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from flopwitness.foundation.digest import digest_bytes
 from flopwitness.foundation.errors import InputError, NotCalibratedError
 from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.measure.calibration.calibrate import Calibrated, calibrate, known_runs
-from flopwitness.measure.calibration.file import decode_calibration
+from flopwitness.measure.calibration.file import MOST_WORKLOADS, decode_calibration
 from flopwitness.measure.calibration.fitted import Method
 
 CELLS = make_cells(12)
@@ -247,11 +248,18 @@ def test_named_columns_tell_workloads_apart() -> None:
         calibrate([(table, table.rows)], catalogue=catalogue(), columns=["grope"])
 
 
-def test_more_runs_than_the_efficiency_takes_calibrate_or_are_refused() -> None:
-    with suppress(NotCalibratedError):
-        made = calibrate_cells(make_cells(1_001, seed=4))
-        assert Method.EFFICIENCY in made.calibration.fitted.refused
-        assert Method.CONSTANT in made.calibration.fitted.models
+def test_more_runs_than_the_efficiency_takes_teach_the_others() -> None:
+    made = calibrate_cells(make_cells(1_001, seed=4))
+    assert set(made.calibration.fitted.refused) == {Method.EFFICIENCY}
+    assert made.calibration.data.n_workloads == 1_001
+
+
+def test_too_many_workloads_are_refused_before_they_are_fitted() -> None:
+    table = read_table(make_cells(1))
+    rows = [replace(table.rows[0], true_flop=10**15 + number) for number in range(MOST_WORKLOADS + 1)]
+    with pytest.raises(NotCalibratedError, match="too many workloads") as refusal:
+        calibrate([(table, rows)], catalogue=catalogue())
+    assert refusal.value.found == f"{MOST_WORKLOADS + 1:,}"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from flopwitness.foundation.errors import DecodeError
 from flopwitness.measure.calibration.calibrate import Calibrated
 from flopwitness.measure.calibration.file import (
     LARGEST_CALIBRATION_BYTES,
+    MOST_WORKLOADS,
     SPEC,
     decode_calibration,
     encode_calibration,
@@ -184,7 +185,9 @@ ACCEPTED: dict[str, Change] = {
     "no idle power": change("net_energy", to={"kind": "recorded", "idle_w": "0"}),
     "a wide number": change("net_energy", "idle_w", to="1e-05"),
     "an estimator less": remove("estimators", "efficiency"),
-    "a reason": change("not_fitted", to={"efficiency": "too few"}),
+    "a reason": lambda record: record.update(
+        estimators={"constant": record["estimators"]["constant"]}, not_fitted={"efficiency": "too few"}
+    ),
     "an unknown field": change("note", to="by hand"),
 }
 
@@ -267,7 +270,7 @@ REFUSED: dict[str, Change] = {
     "an error that is NaN": change("estimators", "constant", "left_out_errors", 0, to="nan"),
     "an error below infinity": change("estimators", "constant", "left_out_errors", 0, to="-inf"),
     "errors as a text": change("estimators", "constant", "left_out_errors", to="12"),
-    "too many errors": change("estimators", "constant", "left_out_errors", to=["0.1"] * 1_001),
+    "too many errors": change("estimators", "constant", "left_out_errors", to=["0.1"] * (MOST_WORKLOADS + 1)),
     "an error less": lambda record: record["estimators"]["constant"]["left_out_errors"].pop(),
     "an unknown field in an estimator": change("estimators", "constant", "seed", to=1),
     "a field less in an estimator": remove("estimators", "constant", "log_sd"),

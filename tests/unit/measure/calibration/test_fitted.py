@@ -119,8 +119,8 @@ def test_runs_that_lack_an_offered_feature_teach_nothing(fitted: Fitted) -> None
     runs = with_column("host_tb", 3, 0.0)
     rest = np.arange(N_RUNS) != 3
     lacking, without = fit_methods(runs, FLOP), fit_methods(RUNS.take(rest), FLOP[rest])
-    assert lacking.is_usable(runs).tolist() == rest.tolist()
-    assert fitted.is_usable(RUNS).all()
+    assert lacking.is_usable(runs, FLOP).tolist() == rest.tolist()
+    assert fitted.is_usable(RUNS, FLOP).all()
     assert lacking.domain.n_runs == N_RUNS - 1
     for method in Method:
         np.testing.assert_array_equal(lacking.predict(method, RUNS).flop, without.predict(method, RUNS).flop)
@@ -283,6 +283,18 @@ def test_a_feature_that_is_missing_is_not_doubted(fitted: Fitted) -> None:
     runs = with_column("memory_tb", 2, math.nan)
     assert fitted.doubt(runs)[2] == 0
     assert not fitted.is_outside(runs)[2]
+
+
+def test_each_estimator_needs_its_own_features(fitted: Fitted) -> None:
+    assert fitted.needed(Method.EFFICIENCY) == tuple(Feature)
+    assert fitted.needed(Method.PAPER_EQ1) == (Feature.POWER, Feature.MEMORY)
+    assert fitted.needed(Method.PAPER_EQ2) == fitted.needed(Method.CONSTANT) == (Feature.POWER,)
+    for method in Method:
+        needed = fitted.needed(method)
+        columns = {Feature.MEMORY: "memory_tb", Feature.LINK: "link_tb", Feature.HOST: "host_tb"}
+        for feature, column in columns.items():
+            flop = fitted.predict(method, with_column(column, 0, math.nan)).flop[0]
+            assert np.isnan(flop) == (feature in needed), (method, feature)
 
 
 def test_pauses_move_no_estimate_beyond_their_idle_power(fitted: Fitted) -> None:

@@ -190,6 +190,23 @@ def test_a_feature_that_was_not_recorded_is_refused(
     assert answer.refusals[0].found == f"no {feature}_tb_per_j"
 
 
+@pytest.mark.parametrize(
+    ("method", "missing"),
+    [
+        (Method.EFFICIENCY, 3),
+        (Method.PAPER_EQ1, 1),
+        (Method.PAPER_EQ2, 0),
+        (Method.CONSTANT, 0),
+    ],
+)
+def test_an_estimator_asks_for_no_more_than_it_needs(
+    method: Method, missing: int, calibration: Calibration
+) -> None:
+    answer = ask(calibration, changed(memory_tb=math.nan, link_tb=math.nan, host_tb=math.nan), method=method)
+    assert refusals(answer) == ["feature-missing"] * bool(missing)
+    assert [finding.count for finding in answer.refusals] == [missing] * bool(missing)
+
+
 def test_a_run_without_energy_is_refused(calibration: Calibration) -> None:
     answer = ask(calibration, changed(energy_j=math.nan, net_energy_j=math.nan))
     assert refusals(answer) == ["feature-missing"]

@@ -119,6 +119,18 @@ def test_constants_and_errors_are_those_of_refits_without_each_run(tb: Vector | 
     assert model.errors == pytest.approx(np.abs(np.log(ratios)), rel=1e-5)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_one_run_that_alone_tells_the_traffic_apart_is_left_out_without_traffic(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    tb = generator.uniform(1e-4, 1e-2) * TFLOP
+    tb[3] *= 3
+    net_j = (5.6 * TFLOP + 4_600 * tb + 1.4 * TIME_S) * np.exp(0.03 * generator.normal(size=N_RUNS))
+    model = fit_eq1(net_j, tb)
+    own_j = net_j - model.overhead_w * TIME_S
+    mean_j = np.delete(own_j / TFLOP, 3).mean()
+    assert model.errors[3] == pytest.approx(abs(np.log(own_j[3] / TFLOP[3] / mean_j)), rel=1e-6)
+
+
 @pytest.mark.parametrize("tb", [TB, None])
 def test_the_overhead_is_the_grids_best_on_runs_left_out(tb: Vector | None) -> None:
     model = fit_paper(NOISY_J, TIME_S, tb, TFLOP * 1e12)

@@ -201,7 +201,7 @@ def render_table_text(
     lines = [_row_line(answer, letters) for answer in bounded[:limit]]
     if lines:
         head = f"{'run':<32} {'estimate, FLOP':<20} {'at most':<10} beside each rule: what was found"
-        lines = [*_legend(letters, answers[0].rules, rules, on), head, *lines]
+        lines = [*_legend(letters, answers[0].rules, rules, on), *_calibration_lines(answers), head, *lines]
     if answers and not letters:
         lines.insert(0, say_no_law(on))
     if len(bounded) > limit:
@@ -213,6 +213,25 @@ def render_table_text(
     lines += ["", *_decided(answers, letters, rules, on), *_row_findings(answers)]
     lines += [f"  {finding.code}: {finding.message}" for finding in findings]
     return join_lines(lines)
+
+
+def _calibration_lines(answers: Sequence[RowAnswer]) -> Iterator[str]:
+    """How many rows a calibration answers, and which calibration; nothing where none was handed over."""
+    asked = [answer.measurement for answer in answers if answer.measurement.calibrated is not None]
+    points = [item.estimate for item in asked if not item.refusals and item.estimate is not None]
+    if not asked:
+        return
+    made = ""
+    if points:
+        first = points[0]
+        made = (
+            f" by {first.method}, calibrated on {name_count(first.n_runs or 0, 'run')}, {first.calibration}"
+        )
+    yield f"estimates: {len(points):,} of {name_count(len(asked), 'row')}{made}"
+    if len(points) < len(asked):
+        yield (
+            f"  {len(asked) - len(points):,} refused: their interval is the prior's, which knows no calibration"
+        )
 
 
 def _has_answer(answer: RowAnswer) -> bool:

@@ -14,6 +14,7 @@ from flopwitness.measure.observed import (
     ObservedRuns,
     log_features,
     observe,
+    pool_means,
     settle_net_energy,
 )
 from flopwitness.measure.samples import Scope
@@ -210,6 +211,33 @@ def test_pauses_do_not_move_the_power() -> None:
 
 def test_a_table_that_tells_no_pauses_has_none() -> None:
     assert observe([ROW]).busy_s.tolist() == [10.0]
+
+
+def test_repeats_are_pooled_by_their_mean() -> None:
+    runs = observed(duration_s=[10, 20, 30], energy_j=[1, 2, 6], idle_w=[NAN, 1, 2])
+    pooled = runs.pooled(np.array([1, 0, 1], dtype=np.intp))
+    assert len(pooled) == 2
+    assert pooled.duration_s.tolist() == [20, 20]
+    assert pooled.energy_j.tolist() == [2, 3.5]
+    np.testing.assert_array_equal(pooled.idle_w, [1, NAN])
+    np.testing.assert_array_equal(pooled.memory_tb, [NAN, NAN])
+    assert pool_means(np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1], dtype=np.intp)).tolist() == [2, 5]
+
+
+def test_one_energy_gives_the_other() -> None:
+    net = NetEnergy(kind=NetKind.POOLED_IDLE, idle_w=10)
+    runs = observed(duration_s=[10] * 3, energy_j=[500, NAN, NAN], net_energy_j=[NAN, 300, NAN])
+    filled = runs.filled(net)
+    np.testing.assert_array_equal(filled.energy_j, [500, 400, NAN])
+    np.testing.assert_array_equal(filled.net_energy_j, [400, 300, NAN])
+    np.testing.assert_array_equal(net.of(filled), net.of(runs))
+
+
+@pytest.mark.parametrize(("memory_tb", "is_known"), [(1e-95, True), (1e-105, False), (1e105, False)])
+def test_a_ratio_that_no_unit_makes_is_missing(memory_tb: float, is_known: bool) -> None:
+    runs = observed(duration_s=10, energy_j=1_000, memory_tb=memory_tb)
+    net = NetEnergy(kind=NetKind.POOLED_IDLE, idle_w=10)
+    assert np.isfinite(log_features(runs, net, [Feature.MEMORY])).all() == is_known
 
 
 @pytest.mark.parametrize(

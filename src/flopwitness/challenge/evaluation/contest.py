@@ -89,10 +89,10 @@ def hold_contest(
         train, truth = runs.take(split.train), flop[split.train]
         for candidates, group in _by_candidates(contestants).items():
             fitted, reasons = _fit(train, truth, number_of[split.train], group, candidates)
-            for method, reason in reasons.items():
-                name = next(item.name for item in group if item.method is method)
-                seen, first = refusals.get(name, (0, reason))
-                refusals[name] = (seen + 1, first)
+            for item in group:
+                if item.method in reasons:
+                    seen, first = refusals.get(item.name, (0, reasons[item.method]))
+                    refusals[item.name] = (seen + 1, first)
             if fitted is not None:
                 _enter(parts, fitted, group, runs.take(split.test), flop, split, number, levels)
     return {key: join_errors(item) for key, item in parts.items()}, refusals

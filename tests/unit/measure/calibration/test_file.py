@@ -246,6 +246,10 @@ REFUSED: dict[str, Change] = {
     "a domain without features": change("domain", "features", to=[]),
     "a domain of one run": change("domain", "n_runs", to=1),
     "a domain of other runs": change("domain", "n_runs", to=13),
+    "more runs with a link than runs": lambda record: record["link_operations"].update(
+        left_out_errors=["0.1"] * 13
+    ),
+    "a count beyond all devices": change("fingerprint", "count", to=1_000_000_001),
     "a feature twice": lambda record: record["domain"]["features"].append(record["domain"]["features"][0]),
     "an unknown feature": change("domain", "features", 0, "name", to="steps"),
     "another unit": change("domain", "features", 0, "unit", to="kW"),

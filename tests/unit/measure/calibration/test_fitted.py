@@ -126,6 +126,16 @@ def test_runs_that_lack_an_offered_feature_teach_nothing(fitted: Fitted) -> None
         np.testing.assert_array_equal(lacking.predict(method, RUNS).flop, without.predict(method, RUNS).flop)
 
 
+@pytest.mark.parametrize("flop", [1e130, 1e-130])
+def test_a_size_that_no_number_holds_by_the_joule_teaches_nothing(flop: float, fitted: Fitted) -> None:
+    sizes = FLOP.copy()
+    sizes[3] = flop
+    odd = fit_methods(RUNS, sizes)
+    assert odd.domain.n_runs == N_RUNS - 1
+    assert np.flatnonzero(~odd.is_usable(RUNS, sizes)).tolist() == [3]
+    assert fitted.is_usable(RUNS, FLOP).all()
+
+
 def test_a_run_that_lacks_what_an_estimator_needs_has_no_estimate(fitted: Fitted) -> None:
     missing = {
         "energy_j": set(Method),

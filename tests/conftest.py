@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command sets it; before anything loads numpy
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 

@@ -196,7 +196,7 @@ def test_intervals_hold_the_truth_and_are_narrow(part: Part, seed: int, shared_d
 @pytest.mark.parametrize("part", [TRIAL_1, V100], ids=["trial-1", "v100"])
 def test_intervals_hold_models_of_an_unknown_width(part: Part, shared_data: Path) -> None:
     runs = gather(shared_data, part)
-    splits = [each for _, each in leave_one_value_out(runs.values("d_model"))]
+    splits = [each for _, each in leave_one_value_out(runs.values("d_model"), runs.workload)]
     found = score(hold(runs, splits, part.names)["efficiency"])
     assert found is not None
     assert found.n_estimates == len(runs.rows)

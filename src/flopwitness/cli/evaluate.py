@@ -127,12 +127,13 @@ def _evaluate(chosen: ChosenRuns, options: dict[str, Any]) -> tuple["Evaluation"
     findings: list[Finding] = []
     runs = _gather(chosen, options["columns"], findings)
     leave_out = options["leave_out"] or runs.axes()
+    shared = set.intersection(*(set(row.cells) for row in runs.rows))
     for column in options["leave_out"]:
-        if runs.rows and column not in runs.rows[0].cells:
+        if column not in shared:
             raise InputError(
                 "no such column",
                 where="--leave-out",
-                expected=f"one of {', '.join(runs.rows[0].cells)}",
+                expected=f"one of {', '.join(sorted(shared))}",
                 found=repr(column[:80]),
             )
     plan = Plan(

@@ -18,6 +18,7 @@ def run() -> None:
         import signal  # noqa: PLC0415 (see above)
 
         sys.unraisablehook = _end_on_interrupt
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads cost time, and bits
         status = _main(sys.argv[1:])
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the answer stands; the process has only to end
     except KeyboardInterrupt:  # between two steps

@@ -229,9 +229,7 @@ def _calibration_lines(answers: Sequence[RowAnswer]) -> Iterator[str]:
         )
     yield f"estimates: {len(points):,} of {name_count(len(asked), 'row')}{made}"
     if len(points) < len(asked):
-        yield (
-            f"  {len(asked) - len(points):,} refused: their interval is the prior's, which knows no calibration"
-        )
+        yield (f"  {len(asked) - len(points):,} refused: their interval is the prior's")
 
 
 def _has_answer(answer: RowAnswer) -> bool:

@@ -14,10 +14,13 @@ from flopwitness.accounting.answers import (
     range_of,
 )
 from flopwitness.accounting.thresholds import NO_COMPUTE, ComputeRange
-from flopwitness.catalogue.chips import ChipCatalogue
+from flopwitness.catalogue.chips import ChipCatalogue, Precision
 from flopwitness.catalogue.rules import Rule, load_rules
 from flopwitness.foundation.verdict import Position, Severity, Verdict
 from flopwitness.measure.answer import Measurement
+from flopwitness.measure.calibration.bracket import Bracket
+from flopwitness.measure.calibration.fitted import Method
+from flopwitness.measure.calibration.use import CalibratedAnswer
 from flopwitness.measure.question import Question
 from flopwitness.measure.reference import ReferenceTable
 from flopwitness.measure.rows import measure_row
@@ -72,6 +75,67 @@ def test_a_low_end_over_the_bound_is_cut(small: Measurement) -> None:
     assert range_of(replace(small, upper=replace(small.upper, flop=5))) == ComputeRange(
         low_flop=5, upper_flop=5
     )
+
+
+def _bracketed(measurement: Measurement, bracket: Bracket | None) -> Measurement:
+    """The measurement as if a calibration had spoken, with or without a recorded precision."""
+    said = CalibratedAnswer(method=Method.EFFICIENCY, point=None, refusals=(), bracket=bracket, findings=())
+    return replace(measurement, calibrated=said)
+
+
+def _bracket(low_flop: float, high_flop: float = 1e30) -> Bracket:
+    return Bracket(
+        low_flop=low_flop,
+        high_flop=high_flop,
+        calibrated=Precision.FP16,
+        precisions=(Precision.FP16, Precision.FP32),
+    )
+
+
+def test_a_bracket_lowers_the_low_end_and_never_the_bound(small: Measurement) -> None:
+    assert small.estimate is not None
+    assert small.upper is not None
+    low = small.estimate.low_flop
+    for bracket_low, expected in ((low / 8, low // 8), (1.9, 1), (2.0 * low, low)):
+        found = range_of(_bracketed(small, _bracket(bracket_low)))
+        assert found == ComputeRange(low_flop=expected, upper_flop=small.upper.flop)
+    assert range_of(_bracketed(small, None)) == range_of(small)
+    narrow = _bracketed(small, _bracket(low / 8, low / 4))
+    assert range_of(narrow).upper_flop == small.upper.flop
+
+
+def test_a_bracket_without_an_estimate_shows_nothing_from_below(
+    small: Measurement, unbounded: Measurement
+) -> None:
+    assert range_of(_bracketed(replace(small, estimate=None), _bracket(1e9))).low_flop == 0
+    assert range_of(_bracketed(unbounded, _bracket(1e9))) == ComputeRange(low_flop=0, upper_flop=None)
+
+
+def test_an_estimate_without_a_bound_leaves_the_top_open(small: Measurement) -> None:
+    assert small.estimate is not None
+    open_top = _bracketed(replace(small, upper=None), _bracket(small.estimate.low_flop / 4))
+    assert range_of(open_top) == ComputeRange(low_flop=small.estimate.low_flop // 4, upper_flop=None)
+
+
+def test_a_run_of_unknown_precision_is_likely_above_only_by_its_bracket(
+    huge: Measurement, art51: Rule
+) -> None:
+    assert huge.estimate is not None
+    assert huge.estimate.low_flop > 10**25
+    for low_flop, position in ((2e25, Position.LIKELY_ABOVE), (0.5e25, Position.CANNOT_TELL)):
+        (item,) = assess_measurement(_bracketed(huge, _bracket(low_flop)), [art51])
+        assert item.position is position
+
+
+def test_a_declared_total_within_the_bracket_is_not_called_understated(
+    small: Measurement, art51: Rule
+) -> None:
+    assert small.estimate is not None
+    row = _row(declared_flop=small.estimate.low_flop // 2)
+    plain = answer_row(row, lambda _: small, [art51], index={})
+    assert [finding.code for finding in plain.findings] == ["declared-under-estimate"]
+    open_precision = _bracketed(small, _bracket(small.estimate.low_flop / 8))
+    assert answer_row(row, lambda _: open_precision, [art51], index={}).findings == ()
 
 
 def test_rules_see_the_bound_and_rank_by_the_interval(

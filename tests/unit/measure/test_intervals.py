@@ -46,7 +46,8 @@ def test_fewer_runs_and_higher_levels_widen() -> None:
     [
         (9, 0.9, 9),
         (19, 0.9, 18),
-        (29, 0.9, 27),  # 0.9 x 30 is 27 and a bit in floats
+        (29, 0.9, 27),
+        (24, 0.56, 14),  # 0.56 x 25 is 14 and a bit in floats
         (99, 0.9, 90),
         (14, 0.9, 14),
         (19, 0.95, 19),

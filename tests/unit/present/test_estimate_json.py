@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.made_runs import calibrate_cells, make_cells, read_table
 
 from flopwitness.accounting.answers import answer_row, assess_measurement
 from flopwitness.catalogue.chips import ChipCatalogue
@@ -16,6 +17,7 @@ from flopwitness.foundation.digest import digest_bytes
 from flopwitness.foundation.units import decode_flop
 from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.measure.answer import Measurement
+from flopwitness.measure.calibration.record import Calibration
 from flopwitness.measure.meter import measure_trace
 from flopwitness.measure.question import Question
 from flopwitness.measure.reference import ReferenceTable
@@ -209,3 +211,98 @@ def test_a_table_gives_a_record_a_row(chips: ChipCatalogue, reference: Reference
     assert [item["code"] for item in two["findings"]] == ["parent-unrecorded", "row-incomplete"]
     assert record["findings"][0]["code"] == "gap"
     assert record["inputs"][0]["path"] == "a.txt"
+
+
+CELLS = make_cells(21)
+
+
+@pytest.fixture(scope="module")
+def calibration() -> Calibration:
+    return calibrate_cells(CELLS[:20]).calibration
+
+
+@pytest.fixture(scope="module")
+def record_row(
+    chips: ChipCatalogue, reference: ReferenceTable, calibration: Calibration
+) -> Callable[..., tuple[Measurement, dict[str, Any]]]:
+    def record_it(*, without: tuple[str, ...] = (), **changed: str) -> tuple[Measurement, dict[str, Any]]:
+        (row,) = read_table([{**CELLS[20], **changed}], without=without).rows
+        stated = Question(chips=(), count=0, calibration=calibration)
+        measurement = measure_row(row, stated, catalogue=chips, table=reference)
+        answer = answer_row(row, lambda _: measurement, [RULES["eu-ai-act-art51"]], index={})
+        record = render_table([answer], rules=RULES, on=TODAY, inputs=[INPUT], findings=[])
+        assert json.loads(json.dumps(record, allow_nan=False)) == record
+        (run,) = record["runs"]
+        return measurement, run
+
+    return record_it
+
+
+RecordRow = Callable[..., tuple[Measurement, dict[str, Any]]]
+
+
+def test_a_calibrated_estimate_names_its_calibration(record_row: RecordRow, calibration: Calibration) -> None:
+    measurement, run = record_row()
+    assert measurement.estimate is not None
+    assert run["estimate"] == {
+        "flop": str(measurement.estimate.flop),
+        "low": str(measurement.estimate.low_flop),
+        "high": str(measurement.estimate.high_flop),
+        "level": 0.9,
+        "method": "efficiency",
+        "calibration": str(calibration.digest),
+        "calibration_runs": 20,
+        "precisions": ["fp16"],
+        "load": None,
+        "power_share": None,
+        "reference_groups": None,
+    }
+    assert (run["bracket"], run["refused"]) == (None, [])
+
+
+def test_a_bracket_has_its_ends_and_precisions(record_row: RecordRow) -> None:
+    measurement, run = record_row(without=("precision",))
+    assert measurement.calibrated is not None
+    bracket = measurement.calibrated.bracket
+    assert bracket is not None
+    found = run["bracket"]
+    assert set(found) == {"low", "high", "calibrated_precision", "precisions"}
+    assert found["calibrated_precision"] == "fp16"
+    assert found["precisions"] == [str(name) for name in bracket.precisions]
+    assert decode_flop(found["low"]) <= bracket.low_flop < decode_flop(found["low"]) + 1
+    assert decode_flop(found["high"]) - 1 < bracket.high_flop <= decode_flop(found["high"])
+    assert decode_flop(found["low"]) < decode_flop(run["estimate"]["low"])
+
+
+def test_a_refusal_is_told_whole_beside_prior_and_bound(record_row: RecordRow) -> None:
+    _, run = record_row(precision="fp32", power_mode="250W", memory_traffic_tb="")
+    assert [
+        (item["code"], item["where"], item["expected"], item["found"]) for item in run["refused"][:2]
+    ] == [
+        ("calibration-mismatch", "power_mode", "300W", "250W"),
+        ("calibration-mismatch", "precisions", "fp16", "fp32"),
+    ]
+    assert run["refused"][2]["code"] == "feature-missing"
+    assert all(item in run["findings"] for item in run["refused"])
+    assert run["estimate"]["method"].startswith("prior")
+    assert run["estimate"]["calibration_runs"] is None
+    assert run["estimate"]["reference_groups"] is not None
+    assert decode_flop(run["upper_bound"]["flop"]) > 0
+
+
+def test_an_estimate_without_a_bound_stands_alone(record_row: RecordRow) -> None:
+    _, run = record_row(without=("device", "batch_size"))
+    assert run["upper_bound"] is None
+    assert run["estimate"]["method"] == "efficiency"
+    assert run["rules"][0]["position"] == "cannot-tell"
+
+
+def test_without_a_calibration_nothing_was_refused(record: dict[str, Any]) -> None:
+    assert (record["bracket"], record["refused"]) == (None, [])
+    assert record["estimate"]["calibration_runs"] is None
+
+
+def test_a_run_from_logs_has_the_same_keys(record: dict[str, Any], record_row: RecordRow) -> None:
+    _, run = record_row()
+    assert set(run) - {"row", "run_id"} <= set(record)
+    assert set(run["estimate"]) == set(record["estimate"])

@@ -95,7 +95,12 @@ def _judge(
         fitted = fit_methods(
             train, flop[split.train], methods=[Method.EFFICIENCY], workload=workload[split.train]
         )
-        link = fit_link(train.link_tb, declared.take(split.train), flop[split.train])
+        link = fit_link(
+            train.link_tb,
+            declared.take(split.train),
+            flop[split.train],
+            workload=workload[split.train],
+        )
     except NotCalibratedError:
         return None
     model = fitted.models.get(Method.EFFICIENCY)

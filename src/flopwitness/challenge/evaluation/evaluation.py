@@ -314,7 +314,7 @@ def _leave_out(runs: KnownRuns, plan: Plan, tick: Callable[[str], None]) -> Iter
         tick(f"leaving out {column}")
         pairs = [
             (value, split)
-            for value, split in leave_one_value_out(runs.values(column))
+            for value, split in leave_one_value_out(runs.values(column), runs.workload)
             if split.train.size >= _FEWEST_TEACHERS
         ]
         contest, _ = hold_contest(

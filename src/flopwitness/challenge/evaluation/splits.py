@@ -67,9 +67,15 @@ def random_splits(workload: Index, *, n_train: int, n_splits: int, seed: int) ->
         yield Split(np.flatnonzero(teaches), np.flatnonzero(~teaches))
 
 
-def leave_one_value_out(values: Sequence[str]) -> Iterator[tuple[str, Split]]:
-    """For each value of a column: the runs with it judge, all others teach."""
+def leave_one_value_out(values: Sequence[str], workload: Index) -> Iterator[tuple[str, Split]]:
+    """For each value of a column: the runs with it judge; other runs of no judging workload teach.
+
+    Args:
+        values: What each run says in the column, n of them.
+        workload: The number of each run's workload, shape (n,).
+    """
     column = np.array(values, dtype=object)
     for value in dict.fromkeys(values):
         judges = column == value
-        yield value, Split(np.flatnonzero(~judges), np.flatnonzero(judges))
+        teaches = ~judges & ~np.isin(workload, workload[judges])
+        yield value, Split(np.flatnonzero(teaches), np.flatnonzero(judges))

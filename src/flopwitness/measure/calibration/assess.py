@@ -8,7 +8,7 @@ import numpy as np
 from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.measure.calibration.fitted import Method
 from flopwitness.measure.calibration.record import Calibration
-from flopwitness.measure.estimators.efficiency import EfficiencyModel
+from flopwitness.measure.estimators.efficiency import MOST_RUNS, EfficiencyModel, take_evenly
 from flopwitness.measure.estimators.paper import OVERHEAD_GRID_W, PaperModel
 from flopwitness.measure.intervals import FEWEST_FOR_A_GUARANTEE, FEWEST_FOR_A_RANK
 from flopwitness.measure.observed import Feature, NetKind
@@ -42,6 +42,7 @@ def assess_calibration(
         *_assess_width(calibration),
         *_assess_constants(calibration),
         *_assess_size(calibration),
+        *_assess_thinning(calibration),
         *_assess_outliers(calibration, workloads),
     ]
     return tuple(found)
@@ -195,13 +196,29 @@ def _assess_size(calibration: Calibration) -> Iterator[Finding]:
         )
 
 
+def _assess_thinning(calibration: Calibration) -> Iterator[Finding]:
+    n_workloads = calibration.data.n_workloads
+    if n_workloads > MOST_RUNS and Method.EFFICIENCY in calibration.fitted.models:
+        yield Finding(
+            code="calibration-thinned",
+            severity=Severity.NOTE,
+            message=(
+                f"efficiency takes {MOST_RUNS} of {n_workloads:,} workloads, evenly spread in the order of "
+                "the tables; the others count for the ranges of features and for the other estimators"
+            ),
+            expected=f"at most {MOST_RUNS}",
+            found=f"{n_workloads:,}",
+        )
+
+
 def _assess_outliers(calibration: Calibration, rows: Sequence[RunRow]) -> Iterator[Finding]:
     """Runs that all others together do not predict: a mistake in the table, or a poisoned run."""
     model = calibration.fitted.models.get(Method.EFFICIENCY)
     if not isinstance(model, EfficiencyModel):
         return
     limit = max(_AT_LEAST, _FAR_OUT * float(np.median(model.errors)))
-    for row, error in zip(rows, model.errors, strict=True):
+    taken = [rows[place] for place in take_evenly(len(rows))]
+    for row, error in zip(taken, model.errors, strict=True):
         if error > limit:
             yield Finding(
                 code="run-unlike-others",

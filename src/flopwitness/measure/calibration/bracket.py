@@ -60,28 +60,27 @@ def bracket_precisions(
     if not isinstance(model, EfficiencyModel) or len(known) != 1 or known[0] not in tuple(Precision):
         return None
     calibrated = Precision(known[0])
-    factors = _factors(chips, calibrated)
+    factors = [_factors(chip, calibrated) for chip in chips]
     net_j = calibration.fitted.net.of(run)
     seen = log_features(run, calibration.fitted.net, model.features)
-    if not factors or not np.isfinite(seen).all() or not net_j[0] > 0:
+    if not all(factors) or not factors or not np.isfinite(seen).all() or not net_j[0] > 0:
         return None
     answer = model.predict(net_j, model.pulled_in(seen), level)
     return Bracket(
-        low_flop=float(answer.low_flop[0]) * min(factors.values()),
-        high_flop=float(answer.high_flop[0]) * max(factors.values()),
+        low_flop=float(answer.low_flop[0]) * min(min(each.values()) for each in factors),
+        high_flop=float(answer.high_flop[0]) * max(max(each.values()) for each in factors),
         calibrated=calibrated,
-        precisions=tuple(factors),
+        precisions=tuple(dict.fromkeys(precision for each in factors for precision in each)),
     )
 
 
-def _factors(chips: Sequence[Chip], calibrated: Precision) -> dict[Precision, float]:
-    """By how much each plausible precision can exceed the calibrated one: its peak rate over that one's."""
-    factors: dict[Precision, float] = {}
-    for chip in chips:
-        own = chip.peak_flop_per_s.get(calibrated)
-        if own is None:
-            return {}
-        for precision in dict.fromkeys((calibrated, *plausible_precisions(chip))):
-            factor = chip.peak(precision).value / own.value
-            factors[precision] = max(factor, factors.get(precision, factor))
-    return factors
+def _factors(chip: Chip, calibrated: Precision) -> dict[Precision, float]:
+    """By how much each plausible precision can exceed the calibrated one: its peak rate over that one's.
+
+    Empty where the chip's rate at the calibrated precision is not known.
+    """
+    own = chip.peak_flop_per_s.get(calibrated)
+    if own is None:
+        return {}
+    precisions = dict.fromkeys((calibrated, *plausible_precisions(chip)))
+    return {precision: chip.peak(precision).value / own.value for precision in precisions}

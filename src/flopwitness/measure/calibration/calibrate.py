@@ -94,7 +94,7 @@ def calibrate(
                 gate_pct=gate_pct,
             ),
             fitted=fitted,
-            link=_fit_link(runs.link_tb[used], declare_steps(used_rows), flop[used]),
+            link=_fit_link(runs.link_tb[used], declare_steps(used_rows), flop[used], workload[used]),
             digest=digest_bytes(b""),
         )
     )
@@ -183,11 +183,14 @@ def _is_impossible(row: RunRow, catalogue: ChipCatalogue) -> bool:
 
 
 def _fit_link(
-    link_tb: NDArray[np.float64], declared: DeclaredSteps, flop: NDArray[np.float64]
+    link_tb: NDArray[np.float64],
+    declared: DeclaredSteps,
+    flop: NDArray[np.float64],
+    workload: NDArray[np.intp],
 ) -> LinkModel | None:
     """The constant of declared operations; None where the runs do not offer it."""
     try:
-        return fit_link(link_tb, declared, flop)
+        return fit_link(link_tb, declared, flop, workload=workload)
     except NotCalibratedError:
         return None
 

@@ -129,14 +129,20 @@ def _check_consistent(calibration: Calibration) -> None:
         ValueError: They do not.
     """
     data, fitted, domain = calibration.data, calibration.fitted, calibration.fitted.domain
-    n_errors = [model.errors.size for model in fitted.models.values()]
+    n_efficiency = min(data.n_workloads, MOST_RUNS)
+    n_errors = {
+        method: n_efficiency if method is Method.EFFICIENCY else data.n_workloads for method in fitted.models
+    }
     features = {feature for method in fitted.models for feature in fitted.needed(method)}
     n_links = 0 if calibration.link is None else calibration.link.errors.size
     faults = (
         (len(data.tables) != len(data.rows), "tables and rows"),
         (not 0 < data.n_workloads <= data.n_runs, "workloads and runs"),
         (data.n_workloads > MOST_WORKLOADS or domain.n_runs != data.n_workloads, "workloads and domain"),
-        (any(size != data.n_workloads for size in n_errors), "workloads and errors"),
+        (
+            any(model.errors.size != n_errors[method] for method, model in fitted.models.items()),
+            "workloads and errors",
+        ),
         (n_links > data.n_runs, "runs and link"),
         (fitted.net.kind is not NetKind.POOLED_IDLE and fitted.net.idle_w > 0, "idle power and its kind"),
         (not {Feature.POWER, *features} <= set(domain.features), "features and domain"),

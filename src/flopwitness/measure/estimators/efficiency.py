@@ -26,7 +26,7 @@ from flopwitness.measure.estimators.predictions import Predictions
 from flopwitness.measure.intervals import left_out_quantile, student_t
 from flopwitness.measure.observed import Feature
 
-__all__ = ["FEWEST_RUNS", "MOST_RUNS", "EfficiencyModel", "fit_efficiency"]
+__all__ = ["FEWEST_RUNS", "MOST_RUNS", "EfficiencyModel", "fit_efficiency", "take_evenly"]
 
 Vector = NDArray[np.float64]
 
@@ -216,6 +216,8 @@ def fit_efficiency(
 ) -> EfficiencyModel:
     """The model for training runs; features that hardly differ between them are left out.
 
+    Of more than 500 runs it takes 500, evenly spread in their order.
+
     Args:
         features: Which features.
         log_features: Their natural logarithms, shape (n, k), finite.
@@ -223,21 +225,26 @@ def fit_efficiency(
         flop: True operations, shape (n,), > 0.
 
     Raises:
-        NotCalibratedError: Fewer than 8 runs, or more than 1,000.
+        NotCalibratedError: Fewer than 8 runs.
     """
     n_runs = net_j.size
-    if not FEWEST_RUNS <= n_runs <= MOST_RUNS:
+    if n_runs < FEWEST_RUNS:
         raise NotCalibratedError(
-            "no number of runs for the efficiency",
-            expected=f"{FEWEST_RUNS} to {MOST_RUNS:,}",
-            found=f"{n_runs:,}",
+            "too few runs for the efficiency", expected=f"at least {FEWEST_RUNS}", found=str(n_runs)
         )
+    taken = take_evenly(n_runs)
+    log_features, net_j, flop = log_features[taken], net_j[taken], flop[taken]
     varies = log_features.std(axis=0) > _CONSTANT
     return EfficiencyModel(
         features=tuple(feature for feature, is_kept in zip(features, varies, strict=True) if is_kept),
         log_features=log_features[:, varies],
         log_flop_per_j=np.log(flop / net_j),
     )
+
+
+def take_evenly(n_runs: int) -> NDArray[np.intp]:
+    """The places of the runs that the model takes: all of up to 500, else 500 of them, evenly spread."""
+    return np.linspace(0, n_runs - 1, min(n_runs, MOST_RUNS)).round().astype(np.intp)
 
 
 def _condition(place: Vector, residual: Vector) -> _Posterior:

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from flopwitness.foundation.errors import NotCalibratedError
 from flopwitness.measure.estimators.predictions import Predictions
 from flopwitness.measure.intervals import left_out_quantile, student_t
+from flopwitness.measure.observed import pool_means
 
 __all__ = ["FALSE_ALARM", "DeclaredSteps", "LinkModel", "fit_link", "gate"]
 
@@ -91,19 +92,30 @@ class LinkModel:
         return Predictions(flop=flop, log_half=np.full(flop.shape, half))
 
 
-def fit_link(link_tb: Vector, declared: DeclaredSteps, flop: Vector) -> LinkModel:
+def fit_link(
+    link_tb: Vector,
+    declared: DeclaredSteps,
+    flop: Vector,
+    *,
+    workload: NDArray[np.intp] | None = None,
+) -> LinkModel:
     """The constant from runs of known size; runs without traffic or declaration are passed over.
+
+    Repeats of one workload count once, by their mean.
 
     Args:
         link_tb: Traffic between chips [TB], shape (n,).
         declared: What was declared of the steps.
         flop: True operations, shape (n,), > 0.
+        workload: The number of each run's workload, shape (n,); each its own where None.
 
     Raises:
-        NotCalibratedError: Fewer than 8 runs with both.
+        NotCalibratedError: Fewer than 8 workloads with both.
     """
     log_constant = np.log(flop / declared.work(link_tb))
-    log_constant = log_constant[np.isfinite(log_constant)]
+    known = np.isfinite(log_constant)
+    group = np.arange(flop.size) if workload is None else workload
+    log_constant = pool_means(log_constant[known], np.unique(group[known], return_inverse=True)[1])
     n_runs = log_constant.size
     if n_runs < FEWEST_RUNS:
         raise NotCalibratedError(

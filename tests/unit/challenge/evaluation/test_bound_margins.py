@@ -78,6 +78,16 @@ def test_a_run_above_the_bound_is_a_violation(chips: ChipCatalogue) -> None:
         assert margin.least < 1
 
 
+@pytest.mark.parametrize(("ratio", "n_violated"), [(1.001, 0), (0.999, 1)])
+def test_a_violation_begins_at_the_bound_itself(
+    ratio: float, n_violated: int, chips: ChipCatalogue, v100: Chip
+) -> None:
+    most = 2 * 100 * v100.peak_best[1].value
+    margin = judge_bounds([with_fields(true_flop=round(most / ratio))], chips).time
+    assert margin is not None
+    assert margin.n_violated == n_violated
+
+
 @pytest.mark.parametrize(
     ("fields", "parts"),
     [

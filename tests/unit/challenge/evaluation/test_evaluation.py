@@ -100,7 +100,7 @@ def test_values_gather_their_runs(whole: Evaluation) -> None:
 
 def test_numbers_are_sorted_by_size_before_words() -> None:
     cells = make_cells(24, batch_size=lambda n: ("8", "16", "128", "big")[n % 4])
-    found = evaluate(gather(cells), replace(PLAN, curve=(), leave_out=())).by_value["constant"]
+    found = evaluate(gather(cells), replace(PLAN, curve=(), leave_out=(), n_splits=3)).by_value["constant"]
     assert [item.value for item in found if item.column == "batch_size"] == ["8", "16", "128", "big"]
 
 
@@ -115,7 +115,7 @@ def test_each_value_of_a_column_is_left_out(whole: Evaluation) -> None:
 def test_a_value_that_leaves_too_few_to_teach_is_passed_over() -> None:
     cells = make_cells(24, group=lambda n: "few" if n < 2 else "many")
     runs = gather(cells)
-    (left_out,) = evaluate(runs, replace(PLAN, leave_out=("group",), curve=())).left_out
+    (left_out,) = evaluate(runs, replace(PLAN, leave_out=("group",), curve=(), n_splits=1)).left_out
     assert left_out.values == ("few",)
     assert left_out.scores["constant"].n_estimates == 2
 
@@ -128,8 +128,9 @@ def test_the_curve_learns_from_what_was_asked(whole: Evaluation) -> None:
 
 
 def test_the_usual_curve_leaves_an_eighth_to_judge() -> None:
-    found = evaluate(plan=replace(PLAN, curve=None, leave_out=(), n_splits=2)).curve
-    assert [point.n_train for point in found] == [5, 8, 14, 20]
+    plan = replace(PLAN, curve=None, leave_out=(), n_splits=2)
+    assert [point.n_train for point in evaluate(plan=plan).curve] == [5, 8, 14, 20]
+    assert [point.n_train for point in evaluate(gather(make_cells(20)), plan).curve] == [5, 8, 14]
     assert evaluate(plan=replace(PLAN, curve=(), leave_out=(), n_splits=2)).curve == ()
 
 
@@ -180,7 +181,7 @@ def test_repeats_tell_how_closely_workloads_repeat() -> None:
             again["net_energy_j"] = f"{factor * float(again['net_energy_j']):.6f}"
             repeats.append(again)
     runs = gather([*cells, *repeats])
-    found = evaluate(runs, replace(PLAN, leave_out=(), curve=())).repeats
+    found = evaluate(runs, replace(PLAN, leave_out=(), curve=(), n_splits=1)).repeats
     assert found is not None
     assert (found.n_workloads, found.n_runs) == (3, 7)
     net_j = settle_net_energy(runs.observed).of(runs.observed)
@@ -194,8 +195,8 @@ def test_repeats_tell_how_closely_workloads_repeat() -> None:
 def test_repeats_never_teach_and_judge() -> None:
     cells = make_cells(12)
     twice = gather([*cells, *cells])
-    found = evaluate(twice, Plan(n_train=8, n_splits=6, seed=1, curve=()))
-    once = evaluate(gather(cells), Plan(n_train=8, n_splits=6, seed=1, curve=()))
+    found = evaluate(twice, Plan(n_train=8, n_splits=2, seed=1, curve=()))
+    once = evaluate(gather(cells), Plan(n_train=8, n_splits=2, seed=1, curve=()))
     for name in found.scores:
         assert found.scores[name].mean_abs_error_pct == pytest.approx(once.scores[name].mean_abs_error_pct)
         assert found.scores[name].coverage_pct == pytest.approx(once.scores[name].coverage_pct)

@@ -88,18 +88,25 @@ def test_the_option_that_asked_for_it_is_named(n_train: int) -> None:
 def test_each_value_is_left_out_once_in_the_order_of_the_table() -> None:
     found = {
         value: (split.train.tolist(), split.test.tolist())
-        for value, split in leave_one_value_out(["512", "256", "512", "1024"])
+        for value, split in leave_one_value_out(["512", "256", "512", "1024"], np.arange(4))
     }
     assert found == {"512": ([1, 3], [0, 2]), "256": ([0, 2, 3], [1]), "1024": ([0, 1, 2], [3])}
     assert list(found) == ["512", "256", "1024"]
 
 
 def test_a_column_that_never_varies_leaves_nobody_to_teach() -> None:
-    ((value, split),) = leave_one_value_out(["a", "a"])
+    ((value, split),) = leave_one_value_out(["a", "a"], np.arange(2))
     assert value == "a"
     assert split.train.size == 0
     assert split.test.tolist() == [0, 1]
 
 
 def test_no_runs_have_no_values() -> None:
-    assert list(leave_one_value_out([])) == []
+    assert list(leave_one_value_out([], np.arange(0))) == []
+
+
+def test_no_workload_teaches_what_its_own_repeat_is_judged_by() -> None:
+    found = dict(leave_one_value_out(["day 1", "day 2", "day 1"], np.array([0, 0, 1])))
+    assert found["day 2"].test.tolist() == [1]
+    assert found["day 2"].train.tolist() == [2]
+    assert found["day 1"].train.tolist() == []

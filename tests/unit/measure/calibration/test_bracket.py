@@ -77,13 +77,18 @@ def test_a_higher_level_is_wider(calibration: Calibration, v100: Chip) -> None:
     assert ratios == sorted(set(ratios))
 
 
-def test_several_chips_widen_it(calibration: Calibration, v100: Chip, chips: ChipCatalogue) -> None:
-    (h100,) = chips.find_all("h100-sxm")
-    alone, both = bracket(calibration, RUN, v100), bracket(calibration, RUN, v100, h100)
-    assert both.low_flop <= alone.low_flop
-    assert both.high_flop >= alone.high_flop
-    assert both.high_flop == max(alone.high_flop, bracket(calibration, RUN, h100).high_flop)
-    assert both.high_flop == bracket(calibration, RUN, h100, v100).high_flop
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.parametrize("other", ["h100-sxm", "p100-pcie-16gb", "titan-v", "titan-xp"])
+def test_several_chips_are_held_by_one_bracket(
+    precision: str, other: str, v100: Chip, chips: ChipCatalogue
+) -> None:
+    calibration = calibrate_cells(make_cells(14, precision=precision)).calibration
+    (second,) = chips.find_all(other)
+    alone = [bracket(calibration, RUN, chip) for chip in (v100, second)]
+    for both in (bracket(calibration, RUN, v100, second), bracket(calibration, RUN, second, v100)):
+        assert both.low_flop == pytest.approx(min(each.low_flop for each in alone))
+        assert both.high_flop == pytest.approx(max(each.high_flop for each in alone))
+        assert set(both.precisions) == {name for each in alone for name in each.precisions}
 
 
 def test_a_run_far_outside_is_asked_for_the_nearest_place(calibration: Calibration, v100: Chip) -> None:

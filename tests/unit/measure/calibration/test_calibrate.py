@@ -249,9 +249,12 @@ def test_named_columns_tell_workloads_apart() -> None:
 
 
 def test_more_runs_than_the_efficiency_takes_teach_the_others() -> None:
-    made = calibrate_cells(make_cells(1_001, seed=4))
-    assert set(made.calibration.fitted.refused) == {Method.EFFICIENCY}
-    assert made.calibration.data.n_workloads == 1_001
+    made = calibrate_cells(make_cells(501, seed=4))
+    model = made.calibration.fitted.models[Method.EFFICIENCY]
+    assert model.errors.size == 500
+    assert made.calibration.fitted.models[Method.CONSTANT].errors.size == 501
+    assert made.calibration.data.n_workloads == 501
+    assert "calibration-thinned" in {finding.code for finding in made.findings}
 
 
 def test_too_many_workloads_are_refused_before_they_are_fitted() -> None:

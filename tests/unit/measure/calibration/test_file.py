@@ -102,10 +102,22 @@ def test_no_id_of_a_run_is_written(made: Calibrated) -> None:
     assert json.loads(named.data)["data"]["tables"] != json.loads(made.data)["data"]["tables"]
 
 
-def test_constants_are_kept_to_twelve_digits(record: Record, made: Calibrated) -> None:
-    model = made.calibration.fitted.models[Method.PAPER_EQ1]
-    assert isinstance(model, PaperModel)
-    assert record["estimators"]["paper-eq1"]["energy_per_tflop_j"] == f"{model.energy_per_tflop_j:.12g}"
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (5.123456789012345, "5.12345678901"),
+        (1 / 3, "0.333333333333"),
+        (2e-7, "2e-07"),
+        (98.0, "98"),
+        (0.0, "0"),
+        (-0.0, "0"),
+        (123_456_789_012_345.0, "1.23456789012e+14"),
+    ],
+)
+def test_numbers_are_kept_to_twelve_digits(value: float, written: str, made: Calibrated) -> None:
+    fitted = made.calibration.fitted
+    other = replace(made.calibration, fitted=replace(fitted, net=replace(fitted.net, idle_w=value)))
+    assert json.loads(encode_calibration(other))["net_energy"]["idle_w"] == written
 
 
 def test_unknown_fields_are_kept(record: Record) -> None:

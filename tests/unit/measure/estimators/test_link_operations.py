@@ -132,10 +132,13 @@ def test_eight_runs_are_enough() -> None:
     assert fit_link(LINK_TB[part], DECLARED.take(part), NOISY[part]).errors.size == 8
 
 
-def test_the_interval_is_the_wider_of_two(model: LinkModel) -> None:
-    bayes = stats.t.ppf(0.95, N_RUNS - 1) * model.log_sd * np.sqrt(1 + 1 / N_RUNS)
-    half = model.predict(LINK_TB, DECLARED, 0.9).log_half
-    assert half == pytest.approx(max(bayes, np.sort(model.errors)[-1]))
+def test_the_interval_is_the_wider_of_two() -> None:
+    even = fit_link(LINK_TB, DECLARED, FLOP * np.exp(0.1 * (-1.0) ** np.arange(N_RUNS)))
+    bayes = stats.t.ppf(0.95, N_RUNS - 1) * np.sqrt(0.01 * N_RUNS / (N_RUNS - 1)) * np.sqrt(1 + 1 / N_RUNS)
+    assert even.predict(LINK_TB, DECLARED, 0.9).log_half == pytest.approx(bayes)
+    assert bayes > even.errors.max()
+    spiked = fit_link(LINK_TB, DECLARED, np.where(np.arange(N_RUNS) == 0, FLOP * 30, FLOP))
+    assert spiked.predict(LINK_TB, DECLARED, 0.9).log_half[0] == pytest.approx(spiked.errors[0])
 
 
 def test_half_of_the_tokens_make_half_of_the_operations(model: LinkModel) -> None:

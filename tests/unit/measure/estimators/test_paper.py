@@ -107,6 +107,8 @@ def test_traffic_never_saves_energy() -> None:
     assert model.energy_per_tb_j == 0.0
     target = (saving_j - model.overhead_w * TIME_S) / TFLOP
     assert model.energy_per_tflop_j == pytest.approx(target.mean())
+    ratios = left_out_ratios(saving_j, TB, model.overhead_w)
+    assert model.errors == pytest.approx(np.abs(np.log(ratios)), rel=1e-6)
 
 
 @pytest.mark.parametrize("tb", [TB, None])

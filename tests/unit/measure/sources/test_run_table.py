@@ -41,7 +41,8 @@ def skips(table: RunTable) -> list[tuple[str, str]]:
 
 def test_own_names_fill_every_field() -> None:
     row = only_row(
-        f"{OWN_HEADER}\nr1,h100,8,10,100,90,1,10,node-ac,700W,1980 MHz,570.1,bf16,99.5,1,2,3,1000,1e25,2e3,parent\n"
+        f"{OWN_HEADER}\n"
+        "r1,h100,8,10,100,90,1,10,node-ac,700W,1980 MHz,570.1,bf16,99.5,1,2,3,1000,1e25,2e3,parent\n"
     )
     assert {name: getattr(row, name) for name in RunRow.__slots__ if name != "cells"} == {
         "row": 2,

@@ -31,13 +31,9 @@ __all__ = ["FEWEST_RUNS", "MOST_RUNS", "EfficiencyModel", "fit_efficiency", "tak
 Vector = NDArray[np.float64]
 
 FEWEST_RUNS: Final = 8
-MOST_RUNS: Final = (
-    1_000  # beyond it the posterior takes gigabytes; hundreds of runs already teach nothing new
-)
+MOST_RUNS: Final = 500  # the work grows with their cube, and hundreds of runs already teach nothing new
 
-_MEAN_VARIANCE: Final = (
-    4.0  # of the function's level, in variances of y: its mean is known from few runs only
-)
+_MEAN_VARIANCE: Final = 4.0  # of the function's level, in variances of y: few runs know its mean
 _SLOPES: Final = (0.15, 0.3, 0.6)  # t
 _BENDS: Final = (0.4, 0.8, 1.2)  # a; and 0, without bends
 _LENGTHS: Final = (0.5, 1.0, 2.0)  # l

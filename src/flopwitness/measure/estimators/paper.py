@@ -27,9 +27,7 @@ OVERHEAD_GRID_W: Final = np.linspace(0.0, 4.0, 321)
 """The overheads that are tried [W]: as published, in steps of 1/80 W."""
 
 _SPARE_RUNS: Final = 2
-_LARGEST_CONDITION: Final = (
-    1_000.0  # at it, a relative error of 0.1 % in a reading moves a constant by all of it
-)
+_LARGEST_CONDITION: Final = 1_000.0  # at it, an error of 0.1 % in a reading moves a constant by all of it
 _LEAST_SHARE: Final = 1e-6  # of all joules per operation: less is no energy that computes
 _ROUNDING: Final = 1e-10  # of a sum of squares: what is left of it when it cancels
 _TERA: Final = 1e12

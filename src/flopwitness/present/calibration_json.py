@@ -35,6 +35,7 @@ def render_calibration(calibration: Calibration, *, out: str, findings: Sequence
         "out": out,
         "digest": str(calibration.digest),
         "runs": calibration.data.n_runs,
+        "workloads": calibration.data.n_workloads,
         "fingerprint": {
             "chips": list(fingerprint.chips),
             "count": fingerprint.count,

@@ -1,5 +1,6 @@
 """The answer of `calibrate` for a person: constants with their units, and what to know before using them."""
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -17,6 +18,7 @@ from flopwitness.present.safe_text import join_lines, name_count
 
 __all__ = ["render_calibration_text"]
 
+_WIDTH: Final = 100
 _NAMES: Final = {
     "chips": "chip",
     "count": "count",
@@ -37,9 +39,16 @@ def render_calibration_text(calibration: Calibration, *, out: str, findings: Seq
         findings: What a reader must know, worst first.
     """
     lines = [
-        f"{out}: calibrated on {name_count(calibration.data.n_runs, 'run')}",
+        f"{out}: calibrated on {_describe_runs(calibration)}",
         f"  digest      {calibration.digest}",
-        f"  holds for   {_describe_device(calibration)}",
+        *textwrap.wrap(
+            _describe_device(calibration),
+            width=_WIDTH,
+            initial_indent="  holds for   ",
+            subsequent_indent=" " * 14,
+            break_long_words=False,
+            break_on_hyphens=False,
+        ),
         f"  energy      {_describe_energy(calibration)}",
         *_feature_lines(calibration),
     ]
@@ -53,6 +62,12 @@ def render_calibration_text(calibration: Calibration, *, out: str, findings: Seq
         )
     lines += finding_lines(findings)
     return join_lines(lines)
+
+
+def _describe_runs(calibration: Calibration) -> str:
+    data = calibration.data
+    repeats = "" if data.n_workloads == data.n_runs else f" of {name_count(data.n_workloads, 'workload')}"
+    return f"{name_count(data.n_runs, 'run')}{repeats}"
 
 
 def _describe_device(calibration: Calibration) -> str:

@@ -162,6 +162,15 @@ def test_traffic_without_readings_is_not_known(
     assert np.isnan(observe(*power, *both(value, channel=MEMORY)).memory_tb[0])
 
 
+@pytest.mark.xfail(reason="recordings that follow each other are joined for power alone", strict=True)
+def test_traffic_in_two_recordings_that_follow_each_other_is_one(
+    observe: Observe, power: tuple[Series, ...], both: Both
+) -> None:
+    first = both([5e9] * 51, channel=MEMORY)
+    second = both([5e9] * 50, time_s=range(51, 101), channel=MEMORY)
+    assert observe(*power, *first, *second).memory_tb[0] == pytest.approx(1.0)
+
+
 def test_one_device_whose_traffic_is_not_known_leaves_the_whole_unknown(
     observe: Observe, power: tuple[Series, ...], make_series: MakeSeries
 ) -> None:

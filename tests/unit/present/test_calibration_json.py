@@ -51,7 +51,7 @@ def with_models(calibration: Calibration, models: Mapping[Method, Model]) -> Cal
 
 def test_the_promised_keys_are_there(record: dict[str, Any], calibrated: Calibrated) -> None:
     assert set(record) == {
-        "spec", "out", "digest", "runs", "fingerprint", "net_energy", "features", "estimators",
+        "spec", "out", "digest", "runs", "workloads", "fingerprint", "net_energy", "features", "estimators",
         "not_fitted", "link_operations", "findings",
     }  # fmt: skip
     assert record["spec"] == "flopwitness/calibrate/v1"

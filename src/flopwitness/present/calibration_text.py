@@ -14,7 +14,7 @@ from flopwitness.measure.estimators.efficiency import EfficiencyModel
 from flopwitness.measure.estimators.paper import PaperModel
 from flopwitness.measure.observed import NetKind
 from flopwitness.present.finding_lines import finding_lines
-from flopwitness.present.safe_text import join_lines, name_count
+from flopwitness.present.safe_text import escape_line, join_lines, name_count
 
 __all__ = ["render_calibration_text"]
 
@@ -42,7 +42,7 @@ def render_calibration_text(calibration: Calibration, *, out: str, findings: Seq
         f"{out}: calibrated on {_describe_runs(calibration)}",
         f"  digest      {calibration.digest}",
         *textwrap.wrap(
-            _describe_device(calibration),
+            escape_line(_describe_device(calibration)),
             width=_WIDTH,
             initial_indent="  holds for   ",
             subsequent_indent=" " * 14,

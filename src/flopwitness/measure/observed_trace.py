@@ -1,6 +1,6 @@
 """What an estimator may see of a run from its logs: energy, busy time and traffic over the whole run."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -36,20 +36,38 @@ def observe_frame(frame: Frame, energy: RunEnergy | None, calibration: Calibrati
         energy: Its energy, brought up to the whole run where most of it was covered; None where unusable.
         calibration: Whose idle power and usual power say when a device is busy.
     """
-    duration_s = frame.duration_s or float("nan")
-    is_known = energy is not None and energy.filled >= _MOSTLY
-    energy_j = energy.shown_j / energy.filled if energy is not None and is_known else float("nan")
-    traffic = {name: _moved_tb(frame.trace, channel, frame.in_run) for name, channel in _RATES.items()}
+    window = _stretch(frame, energy)
+    duration_s = _length_s(window)
+    traffic = {name: _moved_tb(frame, channel, window) for name, channel in _RATES.items()}
+    busy_s = _busy_s(frame, calibration, window)
     return ObservedRuns(
         duration_s=np.array([duration_s]),
-        busy_s=np.array([_busy_s(frame, calibration) or duration_s]),
-        energy_j=np.array([energy_j]),
+        busy_s=np.array([duration_s if busy_s is None else busy_s]),
+        energy_j=np.array([_whole_energy_j(energy)]),
         net_energy_j=np.array([np.nan]),
         idle_w=np.array([np.nan]),
         memory_tb=np.array([traffic[Feature.MEMORY]]),
         link_tb=np.array([traffic[Feature.LINK]]),
         host_tb=np.array([traffic[Feature.HOST]]),
     )
+
+
+def _whole_energy_j(energy: RunEnergy | None) -> float:
+    """The energy of the whole run [J]; NaN where too little of it was covered."""
+    if energy is None or energy.filled <= 0:
+        return float("nan")
+    covered = energy.filled if energy.coverage is None else energy.coverage
+    return energy.shown_j / energy.filled if covered >= _MOSTLY else float("nan")
+
+
+def _stretch(frame: Frame, energy: RunEnergy | None) -> RunWindow | None:
+    """What the energy is about: from the run's start mark, or the first reading, as long as claimed."""
+    claimed_s = max((device.claimed_s for device in energy.devices), default=0.0) if energy else 0.0
+    if frame.in_run is None or claimed_s <= 0:
+        return frame.in_run
+    start_ns = frame.in_run.start_utc_ns
+    stop_ns = start_ns + round(claimed_s * NANOSECOND_PER_SECOND)
+    return RunWindow(start_utc_ns=start_ns, stop_utc_ns=stop_ns)
 
 
 def fingerprint_trace(frame: Frame) -> Fingerprint:
@@ -68,26 +86,26 @@ def fingerprint_trace(frame: Frame) -> Fingerprint:
 
 def _power_limit(trace: Trace, devices: Iterable[str]) -> str:
     """The power limit that all devices report all the time, such as `300W`; "" where they do not."""
-    limits_w = {
-        float(value)
-        for item in trace.series
-        if item.channel is Channel.POWER_LIMIT_W and item.device in set(devices)
-        for value in np.unique(item.value[np.isfinite(item.value)])
-    }
-    return f"{limits_w.pop():g}W" if len(limits_w) == 1 else ""
+    wanted = set(devices)
+    limits = [
+        item for item in trace.series if item.channel is Channel.POWER_LIMIT_W and item.device in wanted
+    ]
+    limits_w = {float(value) for item in limits for value in np.unique(item.value[np.isfinite(item.value)])}
+    is_told = len(limits_w) == 1 and {item.device for item in limits} == wanted
+    return f"{limits_w.pop():g}W" if is_told else ""
 
 
-def _busy_s(frame: Frame, calibration: Calibration) -> float | None:
+def _busy_s(frame: Frame, calibration: Calibration, window: RunWindow | None) -> float | None:
     """The devices' mean busy time, brought up to the run [s]; None where only counters were recorded."""
-    series = [_cut(item, frame.in_run) for item in frame.series if item.channel in _POWER]
-    if not series or not frame.duration_s:
+    series = [_cut(item, window) for item in frame.series if item.channel in _POWER]
+    if not series or window is None:
         return None
     idle_w = calibration.fitted.net.idle_w / len(frame.series)
     domain = calibration.fitted.domain
     usual_w = float(np.exp((domain.log_low[0] + domain.log_high[0]) / 2)) / len(frame.series)
     shares = [_busy_share(item, idle_w, busy_limit_w(usual_w)) for item in series]
     known = [share for share in shares if share is not None]
-    return frame.duration_s * sum(known) / len(known) if known else None
+    return _length_s(window) * sum(known) / len(known) if known else None
 
 
 def _busy_share(power: Series, idle_w: float, busy_net_w: float) -> float | None:
@@ -103,31 +121,49 @@ def _busy_share(power: Series, idle_w: float, busy_net_w: float) -> float | None
     return totals.busy_s / totals.covered_s if totals.covered_s > 0 else None
 
 
-def _moved_tb(trace: Trace, channel: Channel, window: RunWindow | None) -> float:
-    """What moved over a run on all devices, in both directions [TB]; NaN where that was not recorded."""
-    series = [_cut(item, window) for item in trace.series if item.channel is channel]
-    length_s = _length_s(window)
-    moved = [_mean_rate(item, length_s) for item in series if len(item)]
-    if not moved or any(rate is None for rate in moved) or length_s is None:
+def _moved_tb(frame: Frame, channel: Channel, window: RunWindow | None) -> float:
+    """What moved over a run on all devices, in both directions [TB]; NaN where that was not recorded.
+
+    What was recorded of one device of two is not known of both.
+    """
+    pieces: dict[tuple[str, str], list[Series]] = {}
+    for item in frame.trace.series:
+        if item.channel is channel and len(item):
+            pieces.setdefault((item.device, item.part), []).append(item)
+    devices, measured = {item.device for item in frame.series}, {device for device, _ in pieces}
+    if window is None or not pieces or (devices & measured and not devices <= measured):
         return float("nan")
-    return sum(rate for rate in moved if rate is not None) * length_s / _TERA
+    length_s = _length_s(window)
+    rates = [_mean_rate([_cut(item, window) for item in items], length_s) for items in pieces.values()]
+    if any(rate is None for rate in rates):
+        return float("nan")
+    return sum(rate for rate in rates if rate is not None) * length_s / _TERA
 
 
-def _mean_rate(series: Series, length_s: float | None) -> float | None:
-    """The mean of a rate over its covered time; None where that is too little of the run."""
-    later = is_later(series.utc_ns) & np.isfinite(series.value) & (series.value >= 0)
-    time_s, value = series.utc_ns[later] / NANOSECOND_PER_SECOND, series.value[later]
+def _mean_rate(pieces: Sequence[Series], length_s: float) -> float | None:
+    """The mean of a rate over its covered time; None where that is too little of the run.
+
+    Pieces are what follows each other, as where a log takes on a new file.
+    """
+    ordered = sorted((item for item in pieces if len(item)), key=lambda item: int(item.utc_ns[0]))
+    if not ordered:
+        return None
+    utc_ns = np.concatenate([item.utc_ns for item in ordered])
+    rate = np.concatenate([item.value for item in ordered])
+    later = is_later(utc_ns) & np.isfinite(rate) & (rate >= 0)
+    time_s, value = utc_ns[later] / NANOSECOND_PER_SECOND, rate[later]
     step_s = np.diff(time_s)
     kept = step_s <= longest_step_s(time_s)
     covered_s = float(step_s[kept].sum())
-    if length_s is None or covered_s < _MOSTLY * length_s or covered_s <= 0:
+    if covered_s < _MOSTLY * length_s or covered_s <= 0:
         return None
     return float((step_s * (value[1:] + value[:-1]) / 2)[kept].sum()) / covered_s
 
 
-def _length_s(window: RunWindow | None) -> float | None:
+def _length_s(window: RunWindow | None) -> float:
+    """The length of a run [s]; NaN where it is not known."""
     if window is None or window.stop_utc_ns is None:
-        return None
+        return float("nan")
     return (window.stop_utc_ns - window.start_utc_ns) / NANOSECOND_PER_SECOND
 
 

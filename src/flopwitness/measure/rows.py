@@ -43,11 +43,15 @@ def measure_row(
     row = replace(row, power_mode=stated.power_mode or row.power_mode)
     own_chips = _find_chips(row, catalogue, [] if stated.chips else findings)
     chips, count = stated.chips or own_chips, stated.count or row.count
-    calibrated = _calibrated(row, chips, stated, catalogue)
     if not chips or count is None or not row.duration_s:
         findings.append(_open_finding(row, has_chip=bool(chips), has_count=count is not None))
         estimate, calibrated = settle_estimate(
-            stated, None, table=table, upper=None, calibrated=calibrated, findings=findings
+            stated,
+            None,
+            table=table,
+            upper=None,
+            calibrated=_calibrated(row, chips, stated, catalogue),
+            findings=findings,
         )
         return _answer(row, estimate, None, findings, calibrated)
     hardware = settle_hardware(
@@ -70,8 +74,14 @@ def measure_row(
     )
     energy_j = row.energy_j if power is Power.PLAUSIBLE else None
     seen = Observation(count=count, duration_s=row.duration_s, energy_j=energy_j, scope=row.scope)
+    used = row if power is Power.PLAUSIBLE else replace(row, energy_j=None, net_energy_j=None)
     estimate, calibrated = settle_estimate(
-        question, seen, table=table, upper=upper, calibrated=calibrated, findings=findings
+        question,
+        seen,
+        table=table,
+        upper=upper,
+        calibrated=_calibrated(used, chips, stated, catalogue),
+        findings=findings,
     )
     return _answer(row, estimate, upper, findings, calibrated)
 
@@ -94,7 +104,7 @@ def _calibrated(
         observe([row]),
         fingerprint,
         chips=chips,
-        declared=declare_steps([row]),
+        declared=declare_steps([row], count=stated.count or None),
         method=stated.method,
         level=stated.level,
     )

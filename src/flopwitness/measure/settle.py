@@ -50,16 +50,18 @@ def _under_bound(answer: CalibratedAnswer, upper: UpperBound | None) -> Calibrat
     """The answer, its point refused where it lies above what the run can have computed at all."""
     if answer.point is None or upper is None or answer.point.flop <= upper.flop:
         return answer
+    flop = format_flop(scale_count(answer.point.flop), digits=4)
+    most_flop = format_flop(upper.flop, digits=4)
     refusal = Finding(
         code="estimate-over-bound",
         severity=Severity.WARNING,
         message=(
-            f"{answer.method} makes {format_flop(scale_count(answer.point.flop))} FLOP of it, more than the "
-            f"bound of {format_flop(upper.flop)}: absurd, and no point estimate"
+            f"{answer.method} makes {flop} FLOP of it, more than the bound of {most_flop}: absurd, and no "
+            "point estimate"
         ),
         where=str(answer.method),
-        expected=f"at most {format_flop(upper.flop)} FLOP",
-        found=f"{format_flop(scale_count(answer.point.flop))} FLOP",
+        expected=f"at most {most_flop} FLOP",
+        found=f"{flop} FLOP",
     )
     return replace(
         answer, point=None, refusals=(*answer.refusals, refusal), findings=(refusal, *answer.findings)

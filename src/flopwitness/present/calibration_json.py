@@ -78,7 +78,7 @@ def _constants(model: Model) -> dict[str, Any]:
         case EfficiencyModel():
             return {
                 "features": [str(feature) for feature in model.features],
-                "left_out_error_pct": _short(100 * float(np.expm1(np.sqrt(np.mean(model.errors**2))))),
+                "left_out_error_pct": _short(100 * float(np.mean(np.expm1(model.errors)))),
             }
 
 

@@ -152,7 +152,6 @@ def test_a_row_without_chip_or_count_has_an_estimate_and_no_bound(
     assert codes(answer) == {"row-incomplete", "fingerprint-unrecorded"}
 
 
-@pytest.mark.xfail(reason="tokens of one chip are taken for those of all", strict=True)
 @pytest.mark.parametrize("device", ["v100-sxm2-16gb", "2x-v100-sxm2-16gb"])
 def test_a_step_whose_chips_nobody_counted_is_not_doubted(measure: Measure, device: str) -> None:
     honest = row_of(device=device, without=["world_size"])
@@ -256,7 +255,6 @@ def test_an_estimate_over_the_bound_is_refused_as_absurd(measure: Measure, calib
     assert unbounded.estimate is not None
 
 
-@pytest.mark.xfail(reason="energy that is called unused makes the point", strict=True)
 def test_energy_that_is_called_unused_makes_no_point(chips: ChipCatalogue, reference: ReferenceTable) -> None:
     cells = make_cells(24, world_size="8", device="v100-sxm2-16gb")
     question = Question(chips=(), count=0, calibration=calibrate_cells(cells).calibration)

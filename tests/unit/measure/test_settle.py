@@ -160,8 +160,8 @@ def test_a_point_over_the_bound_is_refused(settle: Settle) -> None:
     (refusal,) = kept.refusals
     assert (refusal.code, refusal.severity) == ("estimate-over-bound", Severity.WARNING)
     assert refusal.where == "paper-eq2"
-    assert refusal.expected == "at most 3.0e15 FLOP"
-    assert refusal.found == "3.0e15 FLOP"
+    assert refusal.expected == "at most 3.000e15 FLOP"
+    assert refusal.found == "3.000e15 FLOP"
     assert kept.findings == (refusal, NOTE)
     assert codes(findings) == ["estimate-over-bound", "estimators-disagree", "precision-assumed"]
     assert estimate is not None

@@ -439,9 +439,10 @@ def test_a_refused_calibration_is_no_missing_one(ask: Ask) -> None:
     assert "prior from power, fp16; no calibration for this chip)" in plain
 
 
-def test_a_refused_run_of_unknown_precision_has_its_bracket_still(ask: Ask) -> None:
+def test_a_run_of_another_mode_has_no_bracket(ask: Ask) -> None:
+    assert "\n  bracket     " in ask()[1]
     text = ask(power_mode="250W")[1]
-    assert "\n  bracket     " in text
+    assert "\n  bracket     " not in text
     assert "calibration refused" in " ".join(text.split())
 
 

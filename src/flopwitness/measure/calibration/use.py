@@ -43,7 +43,8 @@ class CalibratedAnswer:
         method: The estimator that was asked.
         point: Its estimate; None where it was refused.
         refusals: Why; none where there is a point.
-        bracket: Between which counts the run lies where nobody recorded its precision; else None.
+        bracket: Between which counts the run lies where nobody recorded its precision; None where somebody
+            did, and for another device or mode.
         findings: What a reader must know, the refusals included.
     """
 
@@ -87,7 +88,8 @@ def answer_from_calibration(
     notes = list(_assess_unrecorded(calibration, fingerprint))
     notes += _assess_tripwires(calibration, run, point, method, level)
     notes += _assess_declared(calibration, run, declared, point)
-    is_open = not fingerprint.precisions and bool(calibration.fingerprint.precisions)
+    is_other = any(finding.code == "calibration-mismatch" for finding in refusals)
+    is_open = not is_other and not fingerprint.precisions and bool(calibration.fingerprint.precisions)
     return CalibratedAnswer(
         method=method,
         point=point,
@@ -133,6 +135,18 @@ def _refuse_missing(calibration: Calibration, run: ObservedRuns, method: Method)
             ),
             expected="energy above idle",
             found=f"{net_j:,.4g} J",
+        )
+        return
+    if np.isfinite(net_j) and run.busy_s[0] == 0:
+        yield Finding(
+            code="run-at-rest",
+            severity=Severity.WARNING,
+            message=(
+                "the run draws hardly more than idle power all the time: there is no work to estimate, and "
+                "no point estimate"
+            ),
+            expected="power above idle",
+            found="0 s of it",
         )
         return
     needed = fitted.needed(method)

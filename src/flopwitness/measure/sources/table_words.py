@@ -336,6 +336,8 @@ def _match_state(stem: str, unit: str, words: Sequence[str]) -> Iterator[tuple[C
     elif unit in _CELSIUS_UNITS and stem in _TEMPERATURE:
         yield Channel.TEMPERATURE_C, 1.0, ""
     match [word.lower() for word in words]:
+        case ["memory" | "mem" | "dram", "traffic", _, "per", "s"] if words[2] in _RATE_UNITS:
+            yield Channel.MEMORY_TRAFFIC_BYTE_PER_S, _RATE_UNITS[words[2]], ""
         case [link, "tx" | "rx" as direction, _, "per", "s"] if link in _LINKS and words[2] in _RATE_UNITS:
             yield _LINKS[link], _RATE_UNITS[words[2]], direction
 

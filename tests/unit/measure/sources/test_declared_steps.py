@@ -8,8 +8,8 @@ from flopwitness.measure.sources.declared_steps import declare_steps
 from flopwitness.measure.sources.run_table import RunRow
 
 
-def declare(**cells: str) -> tuple[float, float, float]:
-    (tokens,), (length,), (width,) = _arrays(declare_steps([RunRow(row=2, cells=cells)]))
+def declare(count: int | None = 1, /, **cells: str) -> tuple[float, float, float]:
+    (tokens,), (length,), (width,) = _arrays(declare_steps([RunRow(row=2, cells=cells, count=count)]))
     return tokens, length, width
 
 
@@ -25,18 +25,29 @@ def test_tokens_are_batch_times_length() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "tokens"),
+    ("count", "more", "tokens"),
     [
-        ({"world_size": "2"}, 2 * 2_048),
-        ({"data_parallel_size": "4"}, 4 * 2_048),
-        ({"gradient_accumulation_steps": "8"}, 8 * 2_048),
-        ({"world_size": "2", "accumulation": "3"}, 6 * 2_048),
-        ({"world_size": "", "accumulation": "x"}, 2_048),
-        ({"world_size": "0"}, 2_048),
+        (2, {}, 2 * 2_048),
+        (8, {"data_parallel_size": "4"}, 4 * 2_048),
+        (None, {"data_parallel_size": "4"}, 4 * 2_048),
+        (1, {"gradient_accumulation_steps": "8"}, 8 * 2_048),
+        (2, {"accumulation": "3"}, 6 * 2_048),
+        (2, {"data_parallel_size": "", "accumulation": "x"}, 2 * 2_048),
+        (2, {"data_parallel_size": "0"}, 2 * 2_048),
     ],
 )
-def test_chips_and_accumulation_multiply(more: dict[str, str], tokens: float) -> None:
-    assert declare(**PLAIN, **more) == (tokens, 128, 256)
+def test_chips_and_accumulation_multiply(count: int | None, more: dict[str, str], tokens: float) -> None:
+    assert declare(count, **PLAIN, **more) == (tokens, 128, 256)
+
+
+def test_without_a_number_of_chips_a_step_is_not_known() -> None:
+    tokens, length, width = declare(None, **PLAIN)
+    assert np.isnan(tokens)
+    assert (length, width) == (128, 256)
+    (told,), _, _ = _arrays(declare_steps([RunRow(row=2, cells=PLAIN)], count=3))
+    assert told == 3 * 2_048
+    (both,), _, _ = _arrays(declare_steps([RunRow(row=2, cells=PLAIN, count=2)], count=3))
+    assert both == 3 * 2_048
 
 
 @pytest.mark.parametrize("batch", ["batch_size", "micro_batch_size", "per_device_batch_size"])
@@ -68,15 +79,17 @@ def test_a_missing_column_leaves_its_part_unknown() -> None:
 
 @pytest.mark.parametrize("text", ["1e999", "1e300"])
 def test_a_number_beyond_any_training_declares_nothing_to_calculate_with(text: str) -> None:
-    declared = declare_steps([RunRow(row=2, cells={**PLAIN, "batch_size": text, "world_size": "1e300"})])
+    declared = declare_steps(
+        [RunRow(row=2, cells={**PLAIN, "batch_size": text, "data_parallel_size": "1e300"}, count=1)]
+    )
     assert np.isnan(declared.work(np.array([1.0]))).all()
 
 
 def test_each_row_declares_for_itself() -> None:
     rows = [
-        RunRow(row=2, cells=PLAIN),
+        RunRow(row=2, cells=PLAIN, count=1),
         RunRow(row=3, cells={}),
-        RunRow(row=4, cells={**PLAIN, "d_model": "8"}),
+        RunRow(row=4, cells={**PLAIN, "d_model": "8"}, count=1),
     ]
     tokens, _, width = _arrays(declare_steps(rows))
     np.testing.assert_array_equal(tokens, [2_048, np.nan, 2_048])

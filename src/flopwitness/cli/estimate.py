@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import click
 
-from flopwitness.accounting.answers import answer_row, assess_measurement, index_models
+from flopwitness.accounting.answers import RowAnswer, answer_row, assess_measurement, index_models
 from flopwitness.accounting.thresholds import NO_COMPUTE, ComputeRange
 from flopwitness.catalogue.chips import Chip, ChipCatalogue, Precision, load_chips, normalise_name
 from flopwitness.catalogue.rules import Rule, load_rules
@@ -283,12 +283,13 @@ def _load_calibration(path: Path | None, method: str | None) -> Calibration | No
 
 
 def _refused(findings: Sequence[Finding], *, where: str) -> int:
-    """Say on standard error that the calibration was refused, in one line, and give the exit status."""
+    """Say on standard error in one line why the calibration gave no point, and give the exit status."""
     first = findings[0]
+    more = f" ({len(findings) - 1} more reasons)" if len(findings) > 1 else ""
     error = NotCalibratedError(
-        "calibration refused" if len(findings) == 1 else f"calibration refused for {len(findings)} reasons",
+        f"refused by the calibration: {first.message}{more}",
         where=where,
-        expected=f"{first.where} {first.expected}".strip(),
+        expected=first.expected,
         found=first.found,
     )
     click.echo(f"flopwitness: {error}", err=True)
@@ -379,6 +380,13 @@ def _reproducible(findings: Sequence[Finding], call: _Call) -> list[Finding]:
     return [replace(finding, reproduce=call.reproduce) for finding in rank_findings([*told, *findings])]
 
 
+def _with_command(answer: RowAnswer, command: str) -> RowAnswer:
+    """The answer with the command in each of its findings."""
+    own = tuple(replace(finding, reproduce=command) for finding in answer.findings)
+    measured = tuple(replace(finding, reproduce=command) for finding in answer.measurement.findings)
+    return replace(answer, findings=own, measurement=replace(answer.measurement, findings=measured))
+
+
 def _checked(precisions: tuple[Precision, ...], chips: tuple[Chip, ...]) -> tuple[Precision, ...]:
     """The precisions, each known for every chip that may have been used."""
     for precision in precisions:
@@ -451,6 +459,7 @@ def _estimate_table(table: RunTable, call: _Call, *, wheres: tuple[str, ...], ga
         )
         for row in selection.rows
     ]
+    answers = [_with_command(answer, call.reproduce) for answer in answers]
     findings = _reproducible(table_findings(table, selection), call)
     rules = {rule.id: rule for rule in call.rules}
     inputs = [table.provenance]

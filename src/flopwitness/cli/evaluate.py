@@ -37,6 +37,7 @@ __all__ = ["command"]
 
 _TRAIN_SHARE: Final = Fraction(2, 3)
 _MOST_SPLITS: Final = 100_000
+_MOST_VALUES: Final = 20  # of a column whose values are left out unasked
 _LARGEST_SEED: Final = 2**63 - 1
 
 
@@ -126,7 +127,7 @@ def _evaluate(chosen: ChosenRuns, options: dict[str, Any]) -> tuple["Evaluation"
 
     findings: list[Finding] = []
     runs = _gather(chosen, options["columns"], findings)
-    leave_out = options["leave_out"] or runs.axes()
+    leave_out = options["leave_out"] or runs.axes(most=_MOST_VALUES)
     shared = set.intersection(*(set(row.cells) for row in runs.rows))
     for column in options["leave_out"]:
         if column not in shared:
@@ -159,7 +160,12 @@ def _evaluate(chosen: ChosenRuns, options: dict[str, Any]) -> tuple["Evaluation"
 
 def _gather(chosen: ChosenRuns, columns: Sequence[str], findings: list[Finding]) -> "KnownRuns":
     from flopwitness.challenge.evaluation.table import gather_runs  # noqa: PLC0415 (as above)
+    from flopwitness.measure.calibration.assess import assess_precisions  # noqa: PLC0415 (as above)
     from flopwitness.measure.calibration.calibrate import known_runs  # noqa: PLC0415 (as above)
+    from flopwitness.measure.calibration.fingerprint import (  # noqa: PLC0415 (as above)
+        fingerprint_of,
+        settle_fingerprint,
+    )
     from flopwitness.measure.sources.workloads import workload_columns  # noqa: PLC0415 (as above)
 
     known = known_runs(chosen.rows, load_chips(), findings)
@@ -170,6 +176,8 @@ def _gather(chosen: ChosenRuns, columns: Sequence[str], findings: list[Finding])
             where=chosen.tables[0][0].provenance.path,
             expected="a column such as true_tflop, an energy and a duration",
         )
+    fingerprint = settle_fingerprint([fingerprint_of(row, load_chips()) for row in rows])
+    findings += assess_precisions(fingerprint)
     n_unknown = len(chosen.rows) - len(rows)
     if n_unknown:
         findings.append(
@@ -211,7 +219,10 @@ def _draw(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError("cannot be made", where=str(folder), found=error.strerror or str(error)) from error
-    return {folder / name: data for name, data in figures.items()}
+    files = {folder / name: data for name, data in figures.items()}
+    evidence = (*tables, *(() if trace_path is None else (trace_path,)))
+    check_outputs({f"--plots {path.name}": path for path in files}, evidence)
+    return files
 
 
 def _deliver(

@@ -25,7 +25,8 @@ def read_bounded(path: Path, *, limit_bytes: int) -> bytes:
     """
     try:
         if not path.is_file():
-            raise InputError("no such file", where=str(path), expected="a regular file")
+            message = "no regular file" if path.exists() else "no such file"
+            raise InputError(message, where=str(path), expected="a regular file")
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             data = file.read(limit_bytes + 1) if size <= limit_bytes else b""

@@ -12,7 +12,16 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FEWEST_FOR_A_GUARANTEE", "FEWEST_FOR_A_RANK", "left_out_quantile", "student_t"]
+__all__ = [
+    "FEWEST_FOR_A_GUARANTEE",
+    "FEWEST_FOR_A_RANK",
+    "NARROWEST_LOG_HALF",
+    "left_out_quantile",
+    "student_t",
+]
+
+NARROWEST_LOG_HALF: Final = 0.01
+"""No interval is narrower than this on either side: no sensor is known more closely than by 1 %."""
 
 FEWEST_FOR_A_RANK: Final = 9
 """From as many runs on, the rank of the 90 % quantile is one of theirs."""

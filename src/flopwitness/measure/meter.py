@@ -58,8 +58,11 @@ def measure_trace(trace: Trace, question: Question, *, table: ReferenceTable) ->
     copies = assess_copies(frame.recordings)
     power, told = _judge_power(frame, energy)
     findings += copies + told
-    upper = estimate = calibrated = None
-    if power is not Power.TOO_HIGH:
+    upper = estimate = None
+    calibrated = _calibrated(frame, energy if power is Power.PLAUSIBLE else None)
+    if power is Power.TOO_HIGH:
+        findings += () if calibrated is None else calibrated.findings
+    else:
         is_sound = not copies and power is Power.PLAUSIBLE and _is_whole(frame, energy, findings)
         upper = bound_from_above(
             frame.hardware.chips,
@@ -69,7 +72,6 @@ def measure_trace(trace: Trace, question: Question, *, table: ReferenceTable) ->
             safety=question.safety,
         )
         seen = _observe(frame, energy if power is Power.PLAUSIBLE else None, findings)
-        calibrated = _calibrated(frame, energy if power is Power.PLAUSIBLE else None)
         estimate, calibrated = settle_estimate(
             question, seen, table=table, upper=upper, calibrated=calibrated, findings=findings
         )

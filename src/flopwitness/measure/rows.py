@@ -66,22 +66,19 @@ def measure_row(
         energy_j=row.energy_j if is_usable else None,
         safety=stated.safety,
     )
+    used = row if power is Power.PLAUSIBLE else replace(row, energy_j=None, net_energy_j=None)
+    calibrated = _calibrated(used, chips, stated, catalogue)
     if upper is None or power is Power.TOO_HIGH:
-        return _answer(row, None, None, findings)
+        findings += () if calibrated is None else calibrated.findings
+        return _answer(row, None, None, findings, calibrated)
     in_mode = _in_mode(chips, row, findings)
     question = replace(
         stated, chips=in_mode, count=count, precisions=_precisions(row, in_mode, stated, findings)
     )
     energy_j = row.energy_j if power is Power.PLAUSIBLE else None
     seen = Observation(count=count, duration_s=row.duration_s, energy_j=energy_j, scope=row.scope)
-    used = row if power is Power.PLAUSIBLE else replace(row, energy_j=None, net_energy_j=None)
     estimate, calibrated = settle_estimate(
-        question,
-        seen,
-        table=table,
-        upper=upper,
-        calibrated=_calibrated(used, chips, stated, catalogue),
-        findings=findings,
+        question, seen, table=table, upper=upper, calibrated=calibrated, findings=findings
     )
     return _answer(row, estimate, upper, findings, calibrated)
 
@@ -196,7 +193,10 @@ def _open_finding(row: RunRow, *, has_chip: bool, has_count: bool) -> Finding:
     return Finding(
         code="row-incomplete",
         severity=Severity.WARNING,
-        message=f"not recorded, or not usable: {', '.join(wanting) or 'energy'}; the row stays open",
+        message=(
+            f"not recorded, or not usable: {', '.join(wanting) or 'energy'}; the row stays open. --chip and "
+            "--count name what the table does not"
+        ),
         where=row.run_id,
     )
 

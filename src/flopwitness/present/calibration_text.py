@@ -12,7 +12,7 @@ from flopwitness.measure.calibration.record import Calibration
 from flopwitness.measure.estimators.constant import ConstantModel
 from flopwitness.measure.estimators.efficiency import EfficiencyModel
 from flopwitness.measure.estimators.paper import PaperModel
-from flopwitness.measure.observed import NetKind
+from flopwitness.measure.observed import Feature, NetKind
 from flopwitness.present.finding_lines import finding_lines
 from flopwitness.present.safe_text import escape_line, join_lines, name_count
 
@@ -102,21 +102,27 @@ def _feature_lines(calibration: Calibration) -> Iterator[str]:
     for feature, low, high in zip(
         domain.features, np.exp(domain.log_low), np.exp(domain.log_high), strict=True
     ):
-        yield f"  {head:<11} {feature} {low:.4g} to {high:.4g} {feature.unit}"
+        yield f"  {head:<11} {feature} {low:.4g} to {high:.4g} {_unit_words(feature)}"
         head = ""
+
+
+def _unit_words(feature: Feature) -> str:
+    return f"{feature.unit} as counted" if feature.is_traffic else feature.unit
 
 
 def _describe_model(model: Model) -> str:
     match model:
         case ConstantModel():
-            return f"{1e12 / np.exp(model.log_flop_per_j):.2f} J/TFLOP, spread {100 * model.log_sd:.1f} %"
+            return f"{1e12 / np.exp(model.log_flop_per_j):.4g} J/TFLOP, spread {100 * model.log_sd:.1f} %"
         case PaperModel():
-            traffic = "" if model.energy_per_tb_j is None else f", {model.energy_per_tb_j:.4g} J/TB"
+            traffic = (
+                "" if model.energy_per_tb_j is None else f", {model.energy_per_tb_j:.4g} J per TB as counted"
+            )
             return (
-                f"{model.energy_per_tflop_j:.2f} J/TFLOP{traffic}, overhead {model.overhead_w:.3g} W "
+                f"{model.energy_per_tflop_j:.4g} J/TFLOP{traffic}, overhead {model.overhead_w:.3g} W "
                 f"(condition number {model.condition_number:.0f})"
             )
         case EfficiencyModel():
             error = 100 * float(np.mean(np.expm1(model.errors)))
-            names = ", ".join(model.features)
+            names = ", ".join(model.features) or "energy alone"
             return f"from {names}; runs left out are off by {error:.1f} % on average"

@@ -200,7 +200,9 @@ def render_table_text(
     letters = _letter_limits(answers[0].rules if answers else (), rules, on)
     lines = [_row_line(answer, letters) for answer in bounded[:limit]]
     if lines:
-        head = f"{'run':<32} {'estimate, FLOP':<20} {'at most':<10} beside each rule: what was found"
+        level = next((a.measurement.estimate.level for a in bounded if a.measurement.estimate), 0.9)
+        estimate = f"FLOP, nominal {100 * level:g} %"
+        head = f"{'run':<32} {estimate:<20} {'at most':<10} beside each rule: what was found"
         lines = [*_legend(letters, answers[0].rules, rules, on), *_calibration_lines(answers), head, *lines]
     if answers and not letters:
         lines.insert(0, say_no_law(on))

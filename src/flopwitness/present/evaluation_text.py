@@ -35,7 +35,7 @@ def render_evaluation_text(evaluation: Evaluation, findings: Sequence[Finding]) 
         "",
         "errors are |estimate / truth - 1|; splits: share of splits with one over 10 %; held, ends: share of",
         "nominal 90 % intervals that hold the truth, and the median ratio of their ends; refused: share that",
-        "lies outside what the calibration has seen",
+        "lies outside what the calibration has seen; they count in all figures here",
         *_left_out_lines(evaluation),
         *_curve_lines(evaluation),
         *_claim_lines(evaluation),

@@ -47,10 +47,15 @@ class KnownRuns:
         """What each run says in a column."""
         return tuple(row.cells[column].strip() for row in self.rows)
 
-    def axes(self) -> tuple[str, ...]:
-        """The columns of workloads in which the runs differ, step counts aside."""
+    def axes(self, *, most: int | None = None) -> tuple[str, ...]:
+        """The columns of workloads in which the runs differ, step counts aside.
+
+        Args:
+            most: Leave out columns with more values than this; None for no limit.
+        """
+        counts = {column: len(set(self.values(column))) for column in self.columns if column not in _NO_AXIS}
         return tuple(
-            column for column in self.columns if column not in _NO_AXIS and len(set(self.values(column))) > 1
+            column for column, count in counts.items() if count > 1 and (most is None or count <= most)
         )
 
 

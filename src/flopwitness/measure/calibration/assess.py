@@ -6,7 +6,9 @@ from typing import Final
 import numpy as np
 
 from flopwitness.foundation.verdict import Finding, Severity
+from flopwitness.measure.calibration.fingerprint import Fingerprint
 from flopwitness.measure.calibration.fitted import Method
+from flopwitness.measure.calibration.power_range import assess_power_range
 from flopwitness.measure.calibration.record import Calibration
 from flopwitness.measure.estimators.efficiency import MOST_RUNS, EfficiencyModel, take_evenly
 from flopwitness.measure.estimators.paper import OVERHEAD_GRID_W, PaperModel
@@ -15,10 +17,9 @@ from flopwitness.measure.observed import Feature, NetKind
 from flopwitness.measure.sources.run_table import RunRow
 from flopwitness.measure.wording import plural
 
-__all__ = ["assess_calibration"]
+__all__ = ["assess_calibration", "assess_precisions"]
 
 _COLLINEAR: Final = 30.0  # Belsley, Kuh & Welsch 1980: from here on, columns depend on each other
-_WIDE: Final = 2.0  # times: a lower power mode of the same board draws about half
 _FAR_OUT: Final = 5.0  # times the median error of runs left out
 _AT_LEAST: Final = 0.1  # and an error of this much: a calibration that fits to 1 % has no outlier at 6 %
 
@@ -39,7 +40,7 @@ def assess_calibration(
         *_assess_fingerprint(calibration),
         *_assess_energy(calibration),
         *_assess_traffic(calibration, rows),
-        *_assess_width(calibration),
+        *assess_power_range(calibration),
         *_assess_constants(calibration),
         *_assess_size(calibration),
         *_assess_thinning(calibration),
@@ -74,16 +75,22 @@ def _assess_fingerprint(calibration: Calibration) -> Iterator[Finding]:
             found=", ".join(missing),
             count=len(missing),
         )
-    if len(calibration.fingerprint.precisions) > 1:
+    yield from assess_precisions(calibration.fingerprint)
+
+
+def assess_precisions(fingerprint: Fingerprint) -> Iterator[Finding]:
+    """One finding where runs of several precisions are taken together."""
+    if len(fingerprint.precisions) > 1:
+        names = ", ".join(fingerprint.precisions)
         yield Finding(
             code="precisions-mixed",
             severity=Severity.WARNING,
             message=(
-                f"the calibration runs used {', '.join(calibration.fingerprint.precisions)}, whose joules "
+                f"the runs used {names}, whose joules "
                 "per operation differ by factors; the interval must hold them all. "
                 "--where precision=... keeps one"
             ),
-            found=", ".join(calibration.fingerprint.precisions),
+            found=names,
         )
 
 
@@ -120,24 +127,6 @@ def _assess_traffic(calibration: Calibration, rows: Sequence[RunRow]) -> Iterato
                 ),
                 found=f"{sum(1 for value in values if value)} of {len(values)}",
             )
-
-
-def _assess_width(calibration: Calibration) -> Iterator[Finding]:
-    """A range of power so wide that another power mode fits into it."""
-    domain = calibration.fitted.domain
-    place = domain.features.index(Feature.POWER)
-    low_w, high_w = np.exp([domain.log_low[place], domain.log_high[place]])
-    if high_w > _WIDE * low_w:
-        yield Finding(
-            code="power-range-wide",
-            severity=Severity.WARNING,
-            message=(
-                f"the calibration runs draw {low_w:.3g} to {high_w:.3g} W above idle: a run in another power "
-                "mode may lie between, and its features would not refuse it. --gate 80 keeps the busy ones"
-            ),
-            expected=f"at most {_WIDE:g} times",
-            found=f"{high_w / low_w:.1f} times",
-        )
 
 
 def _assess_constants(calibration: Calibration) -> Iterator[Finding]:

@@ -171,14 +171,18 @@ def _is_complete(row: RunRow) -> bool:
 
 
 def _is_impossible(row: RunRow, catalogue: ChipCatalogue) -> bool:
-    """Whether the true size exceeds chips x time x best peak; unknown hardware excludes nothing."""
+    """Whether the true size exceeds chips x time x best peak, or without a count what energy allows.
+
+    Unknown hardware excludes nothing.
+    """
     try:
         chips = catalogue.find_all(row.chip_name) if row.chip_name else ()
     except UnknownChipError:
         return False
-    if not chips or row.count is None or not row.duration_s:
+    if not chips or not row.duration_s:
         return False
-    upper = bound_from_above(chips, count=row.count, duration_s=row.duration_s, energy_j=None)
+    energy_j = row.energy_j if row.count is None else None
+    upper = bound_from_above(chips, count=row.count, duration_s=row.duration_s, energy_j=energy_j)
     return upper is not None and (row.true_flop or 0) > _PASSES_PEAK_BY * upper.flop
 
 

@@ -39,6 +39,7 @@ Vector = NDArray[np.float64]
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[+-][0-9]{2,3})?")
 _LARGEST: Final = 1e100
 _SMALLEST: Final = 1e-300
+_LONGEST_TEXT: Final = 1_000
 _FEWEST: Final = 2
 
 
@@ -89,14 +90,21 @@ def decode_calibration(data: bytes, *, where: str = "") -> Calibration:
         calibration = _decode_record(record, digest_bytes(data))
         canonical = encode_calibration(calibration)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, np.linalg.LinAlgError) as error:
-        raise DecodeError(
-            "not a calibration", where=where, expected=SPEC, found=f"{type(error).__name__}: {error}"[:160]
-        ) from None
+        raise DecodeError("not a calibration", where=where, expected=SPEC, found=_reason(error)) from None
     if canonical != data:
         raise DecodeError(
             "a calibration that is not canonical", where=where, expected="the bytes that calibrate wrote"
         )
     return calibration
+
+
+def _reason(error: Exception) -> str:
+    """What is wrong, in words that need no knowledge of the program."""
+    if isinstance(error, KeyError):
+        return f"no field {str(error)[:80]}"
+    if isinstance(error, (TypeError, AttributeError)):
+        return "a value of another kind"
+    return str(error)[:160]
 
 
 def _decode_record(record: Mapping[str, JsonValue], digest: Digest) -> Calibration:
@@ -361,6 +369,8 @@ def _errors(texts: Any) -> Vector:  # noqa: ANN401 (whatever the record holds)
 def _str(value: Any) -> str:  # noqa: ANN401 (whatever the record holds)
     if not isinstance(value, str):
         raise TypeError(f"no text: {value!r}")
+    if len(value) > _LONGEST_TEXT:
+        raise ValueError("a text that is too long")
     return value
 
 

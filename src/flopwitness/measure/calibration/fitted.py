@@ -191,7 +191,9 @@ def fit_methods(
     n_workloads = int(group.max()) + 1 if group.size else 0
     if n_workloads < _FEWEST_RUNS:
         raise NotCalibratedError(
-            "too few runs with energy above idle", expected=f"at least {_FEWEST_RUNS}", found=str(n_workloads)
+            "too few workloads with energy above idle",
+            expected=f"at least {_FEWEST_RUNS}",
+            found=str(n_workloads),
         )
     domain = settle_domain(features, seen[used], n_runs=n_workloads)
     runs, flop = runs.take(used).pooled(group), pool_means(flop[used], group)

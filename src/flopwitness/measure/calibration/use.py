@@ -6,7 +6,7 @@ operations. A refusal names what was expected and found; prior and bound remain.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final
 
 import numpy as np
@@ -17,6 +17,7 @@ from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.measure.calibration.bracket import Bracket, bracket_precisions
 from flopwitness.measure.calibration.fingerprint import Fingerprint
 from flopwitness.measure.calibration.fitted import MOST_DOUBT, Method
+from flopwitness.measure.calibration.power_range import assess_power_range
 from flopwitness.measure.calibration.record import Calibration
 from flopwitness.measure.estimators.link_operations import DeclaredSteps
 from flopwitness.measure.observed import ObservedRuns, log_features
@@ -240,19 +241,25 @@ def _unbounded(method: Method) -> Finding:
 
 
 def _assess_unrecorded(calibration: Calibration, fingerprint: Fingerprint) -> Iterator[Finding]:
-    known = set(calibration.fingerprint.unrecorded())
-    missing = [name for name in fingerprint.unrecorded() if name not in known]
+    """What could not be compared, because only one side tells it; the chip even where neither does."""
+    own, other = set(calibration.fingerprint.unrecorded()), set(fingerprint.unrecorded())
+    missing = [item.name for item in fields(Fingerprint) if item.name in own ^ other]
+    if "chips" in own & other:
+        missing.insert(0, "chips")
     if missing:
+        is_grave = bool({"chips", "power_mode", "precisions"} & set(missing))
         yield Finding(
             code="fingerprint-unrecorded",
-            severity=Severity.NOTE,
+            severity=Severity.WARNING if is_grave else Severity.NOTE,
             message=(
-                f"nobody recorded the run's {', '.join(missing)}; the estimate holds only if it is the "
-                "calibration's"
+                f"{', '.join(missing)} cannot be compared: not recorded of the run, or of the calibration's "
+                "runs. The estimate holds only if they are the same"
             ),
             found=", ".join(missing),
             count=len(missing),
         )
+    if "power_mode" in own | other:
+        yield from assess_power_range(calibration)
 
 
 def _assess_tripwires(

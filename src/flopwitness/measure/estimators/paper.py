@@ -29,6 +29,7 @@ OVERHEAD_GRID_W: Final = np.linspace(0.0, 4.0, 321)
 _SPARE_RUNS: Final = 2
 _LARGEST_CONDITION: Final = 1_000.0  # at it, an error of 0.1 % in a reading moves a constant by all of it
 _LEAST_SHARE: Final = 1e-6  # of all joules per operation: less is no energy that computes
+_PRINTED_WHOLE: Final = 1e6
 _ROUNDING: Final = 1e-10  # of a sum of squares: what is left of it when it cancels
 _TERA: Final = 1e12
 
@@ -141,7 +142,7 @@ def _check_identified(design: Vector, time_per_work: Vector) -> float:
         raise NotCalibratedError(
             "the constants cannot be told apart",
             expected=f"a condition number of at most {_LARGEST_CONDITION:,.0f}",
-            found=f"{condition:,.0f}",
+            found=f"{condition:,.0f}" if condition < _PRINTED_WHOLE else f"{condition:.0e}",
         )
     return condition
 

@@ -29,9 +29,14 @@ HYPERPARAMETERS: Final = (
 )
 """Columns that tell workloads apart, where a table has them and nobody names others."""
 
+_SHAPES: Final = frozenset({"d_model", "n_layers", "n_heads", "d_ff", "seq_len", "batch_size"})
+"""At least one of these must be there: runs of one precision are no repeats of each other."""
+
 
 def workload_columns(rows: Sequence[RunRow], named: Sequence[str] = ()) -> tuple[str, ...]:
     """The columns that tell workloads apart: those named, else the known hyperparameters of the table.
+
+    None where the table has no column of a shape.
 
     Raises:
         InputError: A named column that a table lacks.
@@ -45,7 +50,9 @@ def workload_columns(rows: Sequence[RunRow], named: Sequence[str] = ()) -> tuple
                 expected=f"one of {', '.join(sorted(shared))}",
                 found=repr(column[:80]),
             )
-    return tuple(named) or tuple(column for column in HYPERPARAMETERS if column in shared)
+    if named:
+        return tuple(named)
+    return tuple(column for column in HYPERPARAMETERS if column in shared) if shared & _SHAPES else ()
 
 
 def number_workloads(rows: Sequence[RunRow], columns: Sequence[str]) -> NDArray[np.intp]:

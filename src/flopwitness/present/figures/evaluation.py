@@ -1,6 +1,7 @@
 """All figures of an evaluation, as SVG and PNG: those of the published experiment, and what it lacked."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Final
 
 from flopwitness.challenge.evaluation.evaluation import Evaluation
@@ -39,7 +40,7 @@ def draw_evaluation(evaluation: Evaluation, *, trace: Trace | None, title: str) 
     Args:
         evaluation: What was found.
         trace: A recording of one run, for the figures over time; None for none.
-        title: What stands above every figure.
+        title: What stands above the figures of the evaluation; those over time bear the recording's name.
     """
     return {
         f"{name}.{format_name}": data
@@ -52,5 +53,6 @@ def draw_evaluation(evaluation: Evaluation, *, trace: Trace | None, title: str) 
 def _figures(evaluation: Evaluation, trace: Trace | None, title: str) -> Iterator[tuple[str, Drawn | None]]:
     yield "calibration_and_use", draw_flow(evaluation, title)
     if trace is not None:
-        yield from ((name, draw(trace, title)) for name, draw in _OF_TRACE)
+        recording = Path(trace.provenance[0].path).stem if trace.provenance else "a recording"
+        yield from ((name, draw(trace, recording)) for name, draw in _OF_TRACE)
     yield from ((name, draw(evaluation, title)) for name, draw in _OF_EVALUATION)

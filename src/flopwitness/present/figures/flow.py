@@ -65,7 +65,7 @@ def _draw_use(axes: Axes) -> None:
     width, height = _BOX_IN
     middle = _CHECK_IN + height / 2
     _name_lane(axes, "use: each new run", _POINT_IN + height + 0.12)
-    _box(axes, first, _CHECK_IN, "a new run's sensors", "energy, idle, time, traffic;", "no hyperparameters")
+    _box(axes, first, _CHECK_IN, "a new run's sensors", "energy, time, traffic;", "no hyperparameters")
     _box(axes, second, _CHECK_IN, "domain check", "same fingerprint?", "features within range?", weight=2.0)
     _box(
         axes,
@@ -77,7 +77,7 @@ def _draw_use(axes: Axes) -> None:
         fill=LIGHT,
     )
     _box(axes, third, _REFUSAL_IN, "refusal", "what was expected,", "what was found", line="--")
-    _box(axes, fourth, _CHECK_IN, "prior and bound", "with every answer,", "point or refusal")
+    _box(axes, fourth, _CHECK_IN, "bound and prior", "the bound always,", "the prior if refused")
     _arrow(axes, (first + width, middle), (second, middle))
     for lower, word, shift in ((_POINT_IN, "yes", 0.16), (_REFUSAL_IN, "no", -0.16)):
         outcome = lower + height / 2

@@ -287,7 +287,7 @@ def _refused(findings: Sequence[Finding], *, where: str) -> int:
     first = findings[0]
     more = f" ({len(findings) - 1} more reasons)" if len(findings) > 1 else ""
     error = NotCalibratedError(
-        f"refused by the calibration: {first.message}{more}",
+        f"calibration refused: {first.message}{more}",
         where=where,
         expected=first.expected,
         found=first.found,

@@ -106,6 +106,11 @@ def _feature_lines(calibration: Calibration) -> Iterator[str]:
         head = ""
 
 
+def _joules(energy_j: float) -> str:
+    """Two decimals, or three digits where they would show nothing."""
+    return f"{energy_j:.2f}" if energy_j >= 0.1 else f"{energy_j:.3g}"  # noqa: PLR2004 (see above)
+
+
 def _unit_words(feature: Feature) -> str:
     return f"{feature.unit} as counted" if feature.is_traffic else feature.unit
 
@@ -113,13 +118,15 @@ def _unit_words(feature: Feature) -> str:
 def _describe_model(model: Model) -> str:
     match model:
         case ConstantModel():
-            return f"{1e12 / np.exp(model.log_flop_per_j):.4g} J/TFLOP, spread {100 * model.log_sd:.1f} %"
+            return (
+                f"{_joules(1e12 / np.exp(model.log_flop_per_j))} J/TFLOP, spread {100 * model.log_sd:.1f} %"
+            )
         case PaperModel():
             traffic = (
                 "" if model.energy_per_tb_j is None else f", {model.energy_per_tb_j:.4g} J per TB as counted"
             )
             return (
-                f"{model.energy_per_tflop_j:.4g} J/TFLOP{traffic}, overhead {model.overhead_w:.3g} W "
+                f"{_joules(model.energy_per_tflop_j)} J/TFLOP{traffic}, overhead {model.overhead_w:.3g} W "
                 f"(condition number {model.condition_number:.0f})"
             )
         case EfficiencyModel():

@@ -413,3 +413,69 @@ def test_figures_are_drawn_whole_in_both_forms(call: Call, table: Path, tmp_path
     ):
         assert {f"{stem}.svg", f"{stem}.png"} <= names
     assert "power_trace.svg" not in names
+
+
+def test_figures_are_never_drawn_over_evidence(call: Call, table: Path, tmp_path: Path) -> None:
+    words = ("--splits", 2, "--train", 16, "--curve", 0)
+    folder = tmp_path / "figures"
+    folder.mkdir()
+    named = folder / "coverage.svg"
+    named.write_bytes(table.read_bytes())
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "ablation.png").symlink_to(table)
+    for evidence, place in ((named, folder), (table, tmp_path / "linked")):
+        before = evidence.read_bytes()
+        status, out, err = call("evaluate", evidence, *words, "--plots", place)
+        assert (status, out, err.count("\n")) == (2, "", 1)
+        assert "this would write into the evidence" in err
+        assert evidence.read_bytes() == before
+
+
+def test_runs_of_two_modes_are_not_judged_as_repeats(
+    call: Call, table: Path, rows: list[dict[str, object]]
+) -> None:
+    table.write_text(as_csv([*rows, *changed(rows, power_mode="150W")]))
+    status, out, err = call("evaluate", table)
+    assert (status, out) == (2, "")
+    assert "runs that differ in power_mode" in err
+    table.write_text(as_csv([*rows, *changed(rows, precision="fp32")]))
+    status, out, _ = call("evaluate", table, "--splits", 2, "--train", 20, "--curve", 0, "--json")
+    assert status == 0
+    assert "precisions-mixed" in {finding["code"] for finding in json.loads(out)["findings"]}
+
+
+def test_a_calibration_of_an_unknown_device_says_so(
+    call: Call, table: Path, new_table: Path, rows: list[dict[str, object]], tmp_path: Path
+) -> None:
+    table.write_text(as_csv(rows, [name for name in COLUMNS if name != "device"]))
+    assert call("calibrate", table, "--out", tmp_path / "nd.json")[0] == 0
+    runs = estimates(call, new_table, tmp_path / "nd.json")[1]
+    for run in runs:
+        (told,) = [finding for finding in run["findings"] if finding["code"] == "fingerprint-unrecorded"]
+        assert (told["severity"], told["found"]) == ("warning", "chips")
+        assert told["reproduce"].startswith("flopwitness estimate ")
+
+
+def test_alike_runs_do_not_make_an_interval_of_no_width(
+    call: Call, table: Path, new_table: Path, rows: list[dict[str, object]], tmp_path: Path
+) -> None:
+    alike = [{**rows[0], "run_id": str(number), "batch_size": number + 1} for number in range(12)]
+    table.write_text(as_csv(alike))
+    new_table.write_text(as_csv(alike[:1]))
+    status, out, _ = call("calibrate", table, "--out", tmp_path / "alike.json")
+    assert status == 0
+    assert "from energy alone" in out
+    (run,) = estimates(call, new_table, tmp_path / "alike.json")[1]
+    ratio = decode_flop(run["estimate"]["high"]) / decode_flop(run["estimate"]["low"])
+    assert ratio == pytest.approx(math.exp(0.02), rel=1e-3)
+
+
+def test_a_table_without_shapes_has_no_repeats(
+    call: Call, table: Path, rows: list[dict[str, object]], tmp_path: Path
+) -> None:
+    twice = [{**row, "true_tflop": 1_000} for row in rows[:10]]
+    table.write_text(
+        as_csv(twice, [name for name in COLUMNS if name not in ("d_model", "seq_len", "batch_size")])
+    )
+    record = json.loads(call("calibrate", table, "--out", tmp_path / "c.json", "--json")[1])
+    assert (record["runs"], record["workloads"]) == (10, 10)

@@ -26,8 +26,12 @@ def test_a_larger_file_is_refused(tmp_path: Path) -> None:
 
 def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path, tmp_path / "missing", tmp_path / "pipe"):
-        with pytest.raises(InputError, match="no such file"):
+    for path, message in (
+        (tmp_path, "no regular file"),
+        (tmp_path / "missing", "no such file"),
+        (tmp_path / "pipe", "no regular file"),
+    ):
+        with pytest.raises(InputError, match=message):
             read_bounded(path, limit_bytes=5)
 
 

@@ -226,9 +226,9 @@ def test_names_and_true_sizes_move_no_estimate(measure: Measure) -> None:
 @pytest.mark.parametrize("energy_j", [1e7, 1e30])
 def test_power_that_the_chips_cannot_draw_gives_nothing(measure: Measure, energy_j: float) -> None:
     answer = measure(replace(row_of(), scope=Scope.GPU, energy_j=energy_j))
-    assert (answer.estimate, answer.upper, answer.calibrated) == (None, None, None)
+    assert (answer.estimate, answer.upper) == (None, None)
     assert "hardware-contradicted" in codes(answer)
-    assert answer.refusals == ()
+    assert [finding.code for finding in answer.refusals] == ["feature-missing"]
 
 
 @pytest.mark.parametrize("energy_j", [1.0, 3_000.0])

@@ -61,7 +61,7 @@ def test_what_was_seen_is_the_tables_range(calibrated: Calibrated, known_cells: 
     link = [float(each["link_traffic_tb"]) / float(each["net_energy_j"]) for each in known_cells]
     lines = text_of(calibrated.calibration).splitlines()
     assert f"  seen        power_w {min(power_w):.4g} to {max(power_w):.4g} W" in lines
-    assert f"              link_tb_per_j {min(link):.4g} to {max(link):.4g} TB/J" in lines
+    assert f"              link_tb_per_j {min(link):.4g} to {max(link):.4g} TB/J as counted" in lines
 
 
 def test_the_constants_are_told_with_their_units(calibrated: Calibrated, known_cells: list[Cells]) -> None:
@@ -90,7 +90,9 @@ def test_the_published_constants_read_as_published(calibrated: Calibrated) -> No
         errors=np.full(24, np.inf),
     )
     first = with_model(calibrated.calibration, Method.PAPER_EQ1, model)
-    assert lines_of(first)["paper-eq1"] == ("5.61 J/TFLOP, 4622 J/TB, overhead 1.46 W (condition number 13)")
+    assert lines_of(first)["paper-eq1"] == (
+        "5.61 J/TFLOP, 4622 J per TB as counted, overhead 1.46 W (condition number 13)"
+    )
     second = with_model(calibrated.calibration, Method.PAPER_EQ2, replace(model, energy_per_tb_j=None))
     assert lines_of(second)["paper-eq2"] == "5.61 J/TFLOP, overhead 1.46 W (condition number 13)"
 

@@ -158,7 +158,8 @@ def _refuse_missing(calibration: Calibration, run: ObservedRuns, method: Method)
             code="feature-missing",
             severity=Severity.WARNING,
             message=(
-                f"the run does not record {', '.join(missing)}, which {method} rests on: no point estimate"
+                f"{', '.join(missing)}: not recorded of the run, or not usable, and {method} rests on it: no "
+                "point estimate"
             ),
             expected=", ".join(needed),
             found=f"no {', '.join(missing)}",

@@ -211,7 +211,7 @@ def test_a_split_that_teaches_too_little_refuses_all() -> None:
     assert {name: count for name, (count, _) in refusals.items()} == dict.fromkeys(
         ("constant", "paper-eq1", "paper-eq2", "efficiency"), 1
     )
-    assert all("too few runs" in reason for _, reason in refusals.values())
+    assert all("too few workloads" in reason for _, reason in refusals.values())
     assert {int(split) for errors in found.values() for split in errors.split} == {1}
 
 

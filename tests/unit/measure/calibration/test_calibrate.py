@@ -158,7 +158,7 @@ def test_what_the_chips_allow_is_chips_times_time_times_peak_and_a_tenth() -> No
     assert not is_known(1.11 * most)
     assert [each.code for each in found] == ["truth-over-bound"]
     assert is_known(1.11 * most, device="an unknown chip")
-    assert is_known(1.11 * most, device="v100-sxm2-16gb", world_size="")
+    assert not is_known(1.11 * most, device="v100-sxm2-16gb", world_size="")  # its energy allows less
     assert not is_known(1.11 * most, device="v100-sxm2-16gb", world_size="2")
 
 

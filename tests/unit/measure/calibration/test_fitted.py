@@ -83,13 +83,13 @@ def test_without_memory_traffic_equation_1_is_refused() -> None:
 
 @pytest.mark.parametrize("n_runs", [0, 1, 2])
 def test_too_few_runs_are_refused(n_runs: int) -> None:
-    with pytest.raises(NotCalibratedError, match="too few runs"):
+    with pytest.raises(NotCalibratedError, match="too few workloads"):
         fit_methods(RUNS.take(slice(0, n_runs)), FLOP[:n_runs])
 
 
 def test_too_few_runs_above_idle_are_refused() -> None:
     runs = with_column("energy_j", range(2, N_RUNS), 1.0)
-    with pytest.raises(NotCalibratedError, match="too few runs") as refusal:
+    with pytest.raises(NotCalibratedError, match="too few workloads") as refusal:
         fit_methods(runs, FLOP)
     assert refusal.value.found == "2"
 
@@ -247,7 +247,7 @@ def test_repeats_of_a_workload_teach_once_by_their_mean(fitted: Fitted) -> None:
 
 
 def test_repeats_alone_are_too_few() -> None:
-    with pytest.raises(NotCalibratedError, match="too few runs") as refusal:
+    with pytest.raises(NotCalibratedError, match="too few workloads") as refusal:
         fit_methods(RUNS, FLOP, workload=np.arange(N_RUNS) % 2)
     assert refusal.value.found == "2"
     few = fit_methods(RUNS, FLOP, workload=np.arange(N_RUNS) % 7)

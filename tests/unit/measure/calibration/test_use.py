@@ -160,8 +160,19 @@ def test_what_the_run_does_not_record_is_told_and_refuses_nothing(calibration: C
     assert answer.point is not None
     (finding,) = answer.findings
     assert finding.code == "fingerprint-unrecorded"
-    assert finding.severity is Severity.NOTE
+    assert finding.severity is Severity.WARNING
     assert finding.found == "count, power_mode"
+    (lesser,) = ask(calibration, fingerprint=replace(calibration.fingerprint, count=None)).findings
+    assert (lesser.severity, lesser.found) == (Severity.NOTE, "count")
+
+
+def test_what_the_calibration_does_not_know_is_told(calibration: Calibration) -> None:
+    unknown = replace(calibration, fingerprint=replace(calibration.fingerprint, chips=()))
+    for chips in (("a100-sxm-80gb",), ()):
+        answer = ask(unknown, fingerprint=replace(calibration.fingerprint, chips=chips))
+        assert answer.point is not None
+        (finding,) = answer.findings
+        assert (finding.severity, finding.found) == (Severity.WARNING, "chips")
 
 
 def test_a_run_without_a_recorded_precision_has_a_bracket(calibration: Calibration) -> None:

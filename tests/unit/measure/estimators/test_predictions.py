@@ -14,9 +14,10 @@ def test_the_point_is_the_geometric_middle_of_its_interval() -> None:
     assert (answer.high_flop / answer.low_flop).tolist() == pytest.approx([math.exp(0.2), math.exp(4)])
 
 
-def test_no_width_leaves_the_point() -> None:
-    answer = Predictions(flop=np.array([7.0]), log_half=np.array([0.0]))
-    assert answer.low_flop.tolist() == answer.high_flop.tolist() == [7.0]
+def test_no_interval_is_narrower_than_a_sensor_is_known() -> None:
+    answer = Predictions(flop=np.array([7.0, 7.0]), log_half=np.array([0.0, 0.02]))
+    assert answer.log_half.tolist() == [0.01, 0.02]
+    assert answer.low_flop.tolist() == pytest.approx([7 * math.exp(-0.01), 7 * math.exp(-0.02)])
 
 
 @pytest.mark.parametrize("log_half", [math.inf, 1e100, 800.0])

@@ -21,7 +21,7 @@ def test_the_stations_are_named(parts: Parts) -> None:
         "domain check",
         "point with interval",
         "refusal",
-        "prior and bound",
+        "bound and prior",
         "yes",
         "no",
     ):

@@ -20,7 +20,7 @@ UNCALIBRATED = Finding(code="memory-traffic-uncalibrated", severity=Severity.NOT
 
 def test_power_says_its_unit_and_its_start(parts: Parts) -> None:
     power = parts("power_trace")
-    for part in ("made up", "power [W]", "time since 2023-11-14 22:13:20 UTC [s]", "gpu_0, gpu"):
+    for part in ("a recording", "power [W]", "time since 2023-11-14 22:13:20 UTC [s]", "gpu_0, gpu"):
         assert part in power
     assert power.count("the run, as its log marks it") == 1
 

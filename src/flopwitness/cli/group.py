@@ -81,8 +81,8 @@ def cli(context: click.Context, *, debug: bool) -> None:
 
     Options may also stand in flopwitness.toml or in FLOPWITNESS_VERB_OPTION; flags win.
 
-    Exit status: 0 done or consistent, 1 inconsistent, 2 wrong use or unreadable input, 3 inconclusive,
-    4 internal failure, 130 interrupted.
+    Exit status: 0 done or consistent, 1 inconsistent, 2 wrong use, unreadable input or a refused calibration,
+    3 inconclusive, 4 internal failure, 130 interrupted.
     """
     del debug  # taken out of the line before it comes here
     verb = context.invoked_subcommand

@@ -478,11 +478,15 @@ def _estimate_table(table: RunTable, call: _Call, *, wheres: tuple[str, ...], ga
             answers, rules=rules, on=call.on, findings=findings, limit=call.n_rows
         ),
     )
+    return _refused_rows(answers, table.provenance.path)
+
+
+def _refused_rows(answers: Sequence[RowAnswer], path: str) -> int:
+    """The exit status of a table: 2, with the first reason told, where a calibration refused any row."""
     refused = [answer for answer in answers if answer.measurement.refusals]
     if not refused:
         return 0
-    first = refused[0]
-    where = f"{table.provenance.path}:{first.row.row}"
+    where = f"{path}:{refused[0].row.row}"
     if len(refused) > 1:
         where += f" and {len(refused) - 1:,} more of {len(answers):,} rows"
-    return _refused(first.measurement.refusals, where=where)
+    return _refused(refused[0].measurement.refusals, where=where)

@@ -232,7 +232,9 @@ def evaluate_runs(
 
 
 def _scores(errors: Mapping[str, Errors]) -> dict[str, Score]:
-    scored = {name: score(item) for name, item in errors.items()}
+    """The scores by name, in one order wherever they stand."""
+    order = [contestant.name for contestant in (*CONTESTANTS, *ABLATIONS)]
+    scored = {name: score(errors[name]) for name in sorted(errors, key=order.index)}
     return {name: item for name, item in scored.items() if item is not None}
 
 

@@ -79,7 +79,8 @@ def answer_from_calibration(
     """
     refusals = [
         *_refuse_fingerprint(calibration, fingerprint),
-        *_refuse_missing(calibration, run, method),
+        *_refuse_method(calibration, method),
+        *(list(_refuse_energy(calibration, run)) or _refuse_missing(calibration, run, method)),
         *_refuse_features(calibration, run),
     ]
     point = None
@@ -115,7 +116,7 @@ def _refuse_fingerprint(calibration: Calibration, fingerprint: Fingerprint) -> I
         )
 
 
-def _refuse_missing(calibration: Calibration, run: ObservedRuns, method: Method) -> Iterator[Finding]:
+def _refuse_method(calibration: Calibration, method: Method) -> Iterator[Finding]:
     fitted = calibration.fitted
     if method not in fitted.models:
         yield Finding(
@@ -124,21 +125,26 @@ def _refuse_missing(calibration: Calibration, run: ObservedRuns, method: Method)
             message=f"the calibration holds no {method}: {fitted.refused.get(method, 'it was not fitted')}",
             where=str(method),
             expected=", ".join(fitted.models),
+            found=f"no {method}",
         )
-    net_j = float(fitted.net.of(run)[0])
+
+
+def _refuse_energy(calibration: Calibration, run: ObservedRuns) -> Iterator[Finding]:
+    """Energy that leaves no work: at or under idle all the time."""
+    net = calibration.fitted.net
+    net_j = float(net.of(run)[0])
     if net_j <= 0:
         yield Finding(
             code="energy-under-idle",
             severity=Severity.WARNING,
             message=(
                 f"the run's energy lies {-net_j:,.4g} J under what the calibration's idle power "
-                f"({fitted.net.idle_w:.4g} W) makes of its time: an anomaly, and no point estimate"
+                f"({net.idle_w:.4g} W) makes of its time: an anomaly, and no point estimate"
             ),
             expected="energy above idle",
             found=f"{net_j:,.4g} J",
         )
-        return
-    if np.isfinite(net_j) and run.busy_s[0] == 0:
+    elif np.isfinite(net_j) and run.busy_s[0] == 0:
         yield Finding(
             code="run-at-rest",
             severity=Severity.WARNING,
@@ -149,7 +155,11 @@ def _refuse_missing(calibration: Calibration, run: ObservedRuns, method: Method)
             expected="power above idle",
             found="0 s of it",
         )
-        return
+
+
+def _refuse_missing(calibration: Calibration, run: ObservedRuns, method: Method) -> Iterator[Finding]:
+    """Readings that the estimator needs and the run does not have."""
+    fitted = calibration.fitted
     needed = fitted.needed(method)
     seen = log_features(run, fitted.net, needed)[0]
     missing = [str(name) for name, value in zip(needed, seen, strict=True) if not np.isfinite(value)]

@@ -71,7 +71,8 @@ def test_a_row_of_the_same_kind_has_the_calibrations_point(
     assert answer.estimate.flop == pytest.approx(row.true_flop, rel=0.1)
     assert answer.upper is not None
     assert answer.estimate.high_flop < answer.upper.flop
-    assert (answer.refusals, answer.findings) == ((), ())
+    assert answer.refusals == ()
+    assert {finding.code for finding in answer.findings} <= {"feature-beyond"}
 
 
 def test_a_calibrated_row_says_what_it_rests_on(measure: Measure, calibration: Calibration) -> None:

@@ -88,6 +88,7 @@ def answer_from_calibration(
         point, anomalies = _estimate(calibration, run, method, level)
         refusals += anomalies
     notes = list(_assess_unrecorded(calibration, fingerprint))
+    notes += _assess_edges(calibration, run, point)
     notes += _assess_tripwires(calibration, run, point, method, level)
     notes += _assess_declared(calibration, run, declared, point)
     is_other = any(finding.code == "calibration-mismatch" for finding in refusals)
@@ -271,6 +272,33 @@ def _assess_unrecorded(calibration: Calibration, fingerprint: Fingerprint) -> It
         )
     if "power_mode" in own | other:
         yield from assess_power_range(calibration)
+
+
+def _assess_edges(calibration: Calibration, run: ObservedRuns, point: Point | None) -> Iterator[Finding]:
+    """Features beyond what was seen, though not by so much that the point is refused."""
+    domain, seen = calibration.fitted.domain, calibration.fitted.log_features(run)
+    ranges = np.nan_to_num(domain.ranges_outside(seen)[0])
+    beyond = [place for place in range(ranges.size) if ranges[place] != 0]
+    if point is None or not beyond:
+        return
+    told = []
+    for place in beyond:
+        low, high = np.exp([domain.log_low[place], domain.log_high[place]])
+        value = f"{np.exp(seen[0, place]):.3g}"
+        told.append(
+            f"{domain.features[place]} {value} {domain.features[place].unit} ({low:.3g} to {high:.3g})"
+        )
+    yield Finding(
+        code="feature-beyond",
+        severity=Severity.NOTE,
+        message=(
+            f"beyond what the calibration has seen, by less than one range: {', '.join(told)}. The interval "
+            "allows for it; padded traffic would look so too"
+        ),
+        expected="features that calibration runs had",
+        found=", ".join(told),
+        count=len(told),
+    )
 
 
 def _assess_tripwires(

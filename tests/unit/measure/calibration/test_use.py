@@ -355,7 +355,20 @@ def honest(tokens: float = 1.0, length: float = 1.0) -> DeclaredSteps:
 def test_an_honest_declaration_is_not_doubted(calibration: Calibration) -> None:
     for place, row in enumerate(HELD):
         answer = ask(calibration, observe([row]), declared=declare_steps(HELD[place : place + 1]))
-        assert codes(answer) == []
+        assert set(codes(answer)) <= {"feature-beyond"}
+
+
+def test_a_feature_beyond_what_was_seen_is_told_before_it_is_refused(calibration: Calibration) -> None:
+    domain = calibration.fitted.domain
+    place = domain.features.index(Feature.MEMORY)
+    width = domain.log_high[place] - domain.log_low[place]
+    own = calibration.fitted.log_features(RUN)[0, place]
+    for share, expected in ((-0.01, []), (0.5, ["feature-beyond"]), (1.5, ["feature-outside"])):
+        factor = np.exp(domain.log_high[place] + share * width - own)
+        answer = ask(calibration, replace(RUN, memory_tb=RUN.memory_tb * factor))
+        told = [code for code in codes(answer) if code.startswith("feature-")]
+        assert told == expected
+        assert (answer.point is None) is (share > 1)
 
 
 @pytest.mark.parametrize("factor", [0.5, 0.25, 0.01])

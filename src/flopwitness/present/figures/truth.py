@@ -44,12 +44,12 @@ class _Points:
 
 
 def draw_estimates(evaluation: Evaluation, title: str) -> Drawn | None:
-    """Estimate against truth, and below it the error, a column for each of three estimators.
+    """Estimate against truth, and below it the error, a column for each estimator.
 
     None where there are no estimates.
     """
     by_run = {name: runs for name, runs in evaluation.by_run.items() if runs}
-    names = choose_names(list(by_run), ["constant"], ["paper-eq1", "paper-eq2"], ["efficiency"])
+    names = choose_names(list(by_run), ["constant"], ["paper-eq1"], ["paper-eq2"], ["efficiency"])
     if not names:
         return None
     flop = evaluation.runs.flop

@@ -11,7 +11,7 @@ from flopwitness.cli.evidence import read_logs
 from flopwitness.cli.options import FiniteRange, format_option, json_option, reading_options
 from flopwitness.cli.outputs import check_outputs
 from flopwitness.cli.session_options import session_options
-from flopwitness.cli.told import finding_lines, name_command, tell_scope_overruled, tell_settings_used
+from flopwitness.cli.told import name_command, tell_scope_overruled, tell_settings_used
 from flopwitness.foundation.errors import InputError
 from flopwitness.foundation.files import write_whole
 from flopwitness.foundation.units import NANOSECOND_PER_SECOND
@@ -23,6 +23,7 @@ from flopwitness.measure.session_watch import SessionWatch
 from flopwitness.measure.sources.source import ReadOptions
 from flopwitness.measure.trace_file import encode_trace
 from flopwitness.present.finding_json import render_finding
+from flopwitness.present.finding_lines import brief_finding_lines
 from flopwitness.present.safe_text import encode_answer, join_lines, name_count
 from flopwitness.present.sessions_text import describe_instant
 
@@ -105,7 +106,7 @@ def command(
     else:
         read = name_count(collector.n_readings, "reading")
         _say(f"{out}: {read} in {n_series} series, {watch.in_words}")
-        click.echo(join_lines(finding_lines(told)), nl=False)
+        click.echo(join_lines(brief_finding_lines(told)), nl=False)
     if is_interrupted:
         raise KeyboardInterrupt
     return 0

@@ -7,12 +7,13 @@ import click
 from flopwitness.cli.evidence import read_logs
 from flopwitness.cli.options import format_option, json_option, paths_argument, reading_options
 from flopwitness.cli.outputs import check_outputs
-from flopwitness.cli.told import finding_lines, name_command, tell_scope_overruled, tell_settings_used
+from flopwitness.cli.told import name_command, tell_scope_overruled, tell_settings_used
 from flopwitness.foundation.files import write_whole
 from flopwitness.measure.quality import assess_reading
 from flopwitness.measure.sources.source import ReadOptions
 from flopwitness.measure.trace_file import encode_trace
 from flopwitness.present.finding_json import render_finding
+from flopwitness.present.finding_lines import brief_finding_lines
 from flopwitness.present.safe_text import encode_answer, join_lines, name_count
 
 __all__ = ["command"]
@@ -76,6 +77,6 @@ def command(
     read = name_count(n_readings, "reading")
     files = name_count(len(trace.provenance), "file")
     lines = [f"{out}: {read} in {len(trace.series)} series from {files}"]
-    lines += finding_lines(findings)
+    lines += brief_finding_lines(findings)
     click.echo(join_lines(lines), nl=False)
     return 0

@@ -15,7 +15,6 @@ from flopwitness.measure.samples import Channel, Scope, Trace
 from flopwitness.present.safe_text import name_count
 
 __all__ = [
-    "finding_lines",
     "name_command",
     "tell_scope_overruled",
     "tell_settings_used",
@@ -33,11 +32,6 @@ def name_command(
     line = (context.find_root().obj or {}).get("command", "")
     command = repeat_with_settings(line, settings)
     return tuple(replace(finding, reproduce=command) for finding in fold_findings(findings))
-
-
-def finding_lines(findings: Sequence[Finding]) -> list[str]:
-    """One line a finding, for verbs whose answer is a line."""
-    return [f"  {finding.code}: {finding.message}" for finding in findings]
 
 
 def tell_weak_settings(*, safety: Fraction, tolerance_ppm: int) -> list[Finding]:

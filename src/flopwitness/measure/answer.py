@@ -10,11 +10,13 @@ from flopwitness.measure.energy import Energy
 from flopwitness.measure.estimators.prior import Prior
 from flopwitness.measure.samples import RunWindow, Scope
 
-__all__ = ["CONVENTION", "Estimate", "Measurement", "RunEnergy"]
+__all__ = ["CONVENTION", "FEWEST_COVERED", "Estimate", "Measurement", "RunEnergy"]
 
 CONVENTION: Final = (
     "model FLOP, a multiply-add is 2; the upper bound holds for executed FLOP of any precision"
 )
+FEWEST_COVERED: Final = 0.8
+"""Share of a run from which its energy, or its traffic, is brought up to the whole of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,16 @@ class RunEnergy:
     recorded_high_j: float | None
     coverage: float | None
     filled: float
+
+    @property
+    def covered(self) -> float:
+        """Covered time over claimed time, 0 to 1; of a table of runs, the bridged time with it."""
+        return self.filled if self.coverage is None else self.coverage
+
+    @property
+    def whole_j(self) -> float | None:
+        """What is shown, brought up to the whole run [J]; None where too little of it was covered."""
+        return self.shown_j / self.filled if self.covered >= FEWEST_COVERED and self.filled > 0 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

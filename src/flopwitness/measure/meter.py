@@ -10,7 +10,7 @@ from typing import Final
 from flopwitness.foundation.units import format_duration
 from flopwitness.foundation.verdict import Finding, Severity, fold_findings
 from flopwitness.measure import quality
-from flopwitness.measure.answer import Measurement, RunEnergy
+from flopwitness.measure.answer import FEWEST_COVERED, Measurement, RunEnergy
 from flopwitness.measure.averaging import assess_averaging
 from flopwitness.measure.bounds import bound_from_above
 from flopwitness.measure.calibration.use import CalibratedAnswer, answer_from_calibration
@@ -36,7 +36,6 @@ from flopwitness.measure.value_figures import share_over, typically_over
 
 __all__ = ["measure_trace"]
 
-_FEWEST_COVERED: Final = 0.8
 _WIDEST_RATIO: Final = 1e6  # of the most energy to the least; beyond it neither says anything
 
 
@@ -171,9 +170,10 @@ def _assess_energy(frame: Frame, energy: RunEnergy) -> list[Finding]:
 
 def _observe(frame: Frame, energy: RunEnergy | None, findings: list[Finding]) -> Observation:
     """What the prior may see: energy brought up to the whole run, where enough of it was covered."""
-    covered = 0.0 if energy is None else energy.filled if energy.coverage is None else energy.coverage
-    if energy is None or covered < _FEWEST_COVERED:
+    energy_j = None if energy is None else energy.whole_j
+    if energy is None or energy_j is None:
         if energy is not None:
+            covered = energy.covered
             findings.append(
                 Finding(
                     code="coverage-low",
@@ -182,7 +182,7 @@ def _observe(frame: Frame, energy: RunEnergy | None, findings: list[Finding]) ->
                         f"readings cover {100 * covered:.0f} % of "
                         f"{format_duration(frame.duration_s or 0.0)}; the estimate goes by time alone"
                     ),
-                    expected=f"at least {100 * _FEWEST_COVERED:.0f} %",
+                    expected=f"at least {100 * FEWEST_COVERED:.0f} %",
                     found=f"{100 * covered:.0f} %",
                 )
             )
@@ -194,7 +194,7 @@ def _observe(frame: Frame, energy: RunEnergy | None, findings: list[Finding]) ->
     return Observation(
         count=frame.count,
         duration_s=frame.duration_s,
-        energy_j=energy.shown_j / energy.filled,
+        energy_j=energy_j,
         working_w=energy.working_w,
         scope=frame.scope,
         energy_log_sd=spread / math.sqrt(12),  # as if every value between the two were as likely

@@ -7,13 +7,13 @@ from typing import Final
 import numpy as np
 
 from flopwitness.foundation.units import NANOSECOND_PER_SECOND
-from flopwitness.measure.answer import RunEnergy
+from flopwitness.measure.answer import FEWEST_COVERED, RunEnergy
 from flopwitness.measure.calibration.fingerprint import Fingerprint
 from flopwitness.measure.calibration.record import Calibration
-from flopwitness.measure.framing import Frame
+from flopwitness.measure.framing import Frame, length_s
 from flopwitness.measure.observed import Feature, ObservedRuns
 from flopwitness.measure.paired import is_later, longest_step_s
-from flopwitness.measure.samples import Channel, RunWindow, Series, Trace
+from flopwitness.measure.samples import Channel, RunWindow, Scope, Series, Trace
 from flopwitness.measure.totals import LedgerState, busy_limit_w, extend
 
 __all__ = ["fingerprint_trace", "observe_frame"]
@@ -24,7 +24,6 @@ _RATES: Final = {
     Feature.HOST: Channel.HOST_TRAFFIC_BYTE_PER_S,
 }
 _TERA: Final = 1e12
-_MOSTLY: Final = 0.8  # of a run: as for its energy, less is not brought up to all of it
 _POWER: Final = (Channel.POWER_W, Channel.POWER_AVERAGE_W)
 
 
@@ -37,27 +36,21 @@ def observe_frame(frame: Frame, energy: RunEnergy | None, calibration: Calibrati
         calibration: Whose idle power and usual power say when a device is busy.
     """
     window = _stretch(frame, energy)
-    duration_s = _length_s(window)
+    known_s = length_s(window)
+    duration_s = np.nan if known_s is None else known_s
+    energy_j = None if energy is None else energy.whole_j
     traffic = {name: _moved_tb(frame, channel, window) for name, channel in _RATES.items()}
     busy_s = _busy_s(frame, calibration, window)
     return ObservedRuns(
         duration_s=np.array([duration_s]),
         busy_s=np.array([duration_s if busy_s is None else busy_s]),
-        energy_j=np.array([_whole_energy_j(energy)]),
+        energy_j=np.array([np.nan if energy_j is None else energy_j]),
         net_energy_j=np.array([np.nan]),
         idle_w=np.array([np.nan]),
         memory_tb=np.array([traffic[Feature.MEMORY]]),
         link_tb=np.array([traffic[Feature.LINK]]),
         host_tb=np.array([traffic[Feature.HOST]]),
     )
-
-
-def _whole_energy_j(energy: RunEnergy | None) -> float:
-    """The energy of the whole run [J]; NaN where too little of it was covered."""
-    if energy is None or energy.filled <= 0:
-        return float("nan")
-    covered = energy.filled if energy.coverage is None else energy.coverage
-    return energy.shown_j / energy.filled if covered >= _MOSTLY else float("nan")
 
 
 def _stretch(frame: Frame, energy: RunEnergy | None) -> RunWindow | None:
@@ -77,7 +70,7 @@ def fingerprint_trace(frame: Frame) -> Fingerprint:
     return Fingerprint(
         chips=tuple(sorted(chip.id for chip in frame.question.chips)),
         count=frame.count or None,
-        scope="" if frame.scope == "unknown" else str(frame.scope),
+        scope="" if frame.scope is Scope.UNKNOWN else str(frame.scope),
         power_mode=frame.question.power_mode or _power_limit(frame.trace, devices),
         driver=drivers.pop() if len(drivers) == 1 else "",
         precisions=tuple(sorted(str(precision) for precision in frame.question.precisions)),
@@ -98,14 +91,16 @@ def _power_limit(trace: Trace, devices: Iterable[str]) -> str:
 def _busy_s(frame: Frame, calibration: Calibration, window: RunWindow | None) -> float | None:
     """The devices' mean busy time, brought up to the run [s]; None where only counters were recorded."""
     series = [_cut(item, window) for item in frame.series if item.channel in _POWER]
-    if not series or window is None:
+    run_s = length_s(window)
+    if not series or run_s is None:
         return None
     idle_w = calibration.fitted.net.idle_w / len(frame.series)
     domain = calibration.fitted.domain
-    usual_w = float(np.exp((domain.log_low[0] + domain.log_high[0]) / 2)) / len(frame.series)
+    place = domain.features.index(Feature.POWER)
+    usual_w = float(np.exp((domain.log_low[place] + domain.log_high[place]) / 2)) / len(frame.series)
     shares = [_busy_share(item, idle_w, busy_limit_w(usual_w)) for item in series]
     known = [share for share in shares if share is not None]
-    return _length_s(window) * sum(known) / len(known) if known else None
+    return run_s * sum(known) / len(known) if known else None
 
 
 def _busy_share(power: Series, idle_w: float, busy_net_w: float) -> float | None:
@@ -131,16 +126,16 @@ def _moved_tb(frame: Frame, channel: Channel, window: RunWindow | None) -> float
         if item.channel is channel and len(item):
             pieces.setdefault((item.device, item.part), []).append(item)
     devices, measured = {item.device for item in frame.series}, {device for device, _ in pieces}
-    if window is None or not pieces or (devices & measured and not devices <= measured):
+    run_s = length_s(window)
+    if run_s is None or not pieces or (devices & measured and not devices <= measured):
         return float("nan")
-    length_s = _length_s(window)
-    rates = [_mean_rate([_cut(item, window) for item in items], length_s) for items in pieces.values()]
+    rates = [_mean_rate([_cut(item, window) for item in items], run_s) for items in pieces.values()]
     if any(rate is None for rate in rates):
         return float("nan")
-    return sum(rate for rate in rates if rate is not None) * length_s / _TERA
+    return sum(rate for rate in rates if rate is not None) * run_s / _TERA
 
 
-def _mean_rate(pieces: Sequence[Series], length_s: float) -> float | None:
+def _mean_rate(pieces: Sequence[Series], run_s: float) -> float | None:
     """The mean of a rate over its covered time; None where that is too little of the run.
 
     Pieces are what follows each other, as where a log takes on a new file.
@@ -155,16 +150,9 @@ def _mean_rate(pieces: Sequence[Series], length_s: float) -> float | None:
     step_s = np.diff(time_s)
     kept = step_s <= longest_step_s(time_s)
     covered_s = float(step_s[kept].sum())
-    if covered_s < _MOSTLY * length_s or covered_s <= 0:
+    if covered_s < FEWEST_COVERED * run_s or covered_s <= 0:
         return None
     return float((step_s * (value[1:] + value[:-1]) / 2)[kept].sum()) / covered_s
-
-
-def _length_s(window: RunWindow | None) -> float:
-    """The length of a run [s]; NaN where it is not known."""
-    if window is None or window.stop_utc_ns is None:
-        return float("nan")
-    return (window.stop_utc_ns - window.start_utc_ns) / NANOSECOND_PER_SECOND
 
 
 def _cut(series: Series, window: RunWindow | None) -> Series:

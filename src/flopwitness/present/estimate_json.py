@@ -149,6 +149,7 @@ def _bracket(measurement: Measurement) -> dict[str, Any] | None:
     return {
         "low": encode_flop(scale_count(bracket.low_flop)),
         "high": encode_flop(scale_count(bracket.high_flop, up=True)),
+        "level": bracket.level,
         "calibrated_precision": str(bracket.calibrated),
         "precisions": [str(precision) for precision in bracket.precisions],
     }

@@ -16,7 +16,7 @@ from flopwitness.measure.answer import Estimate, Measurement
 from flopwitness.measure.bounds import BoundBy, UpperBound
 from flopwitness.measure.question import Question
 from flopwitness.measure.samples import Scope
-from flopwitness.present.finding_lines import finding_lines
+from flopwitness.present.finding_lines import brief_finding_lines, finding_lines
 from flopwitness.present.rules_text import describe_amount, say_no_law, warn_of_standing
 from flopwitness.present.safe_text import escape_line, join_lines, name_count
 
@@ -123,8 +123,9 @@ def _measured_lines(measurement: Measurement) -> Iterator[str]:
     if bracket is not None:
         yield from _wrapped(
             f"{format_flop(scale_count(bracket.low_flop))} to "
-            f"{format_flop(scale_count(bracket.high_flop, up=True))} FLOP, since nobody recorded the "
-            f"precision ({', '.join(bracket.precisions)}; calibrated at {bracket.calibrated})",
+            f"{format_flop(scale_count(bracket.high_flop, up=True))} FLOP "
+            f"(nominal {100 * bracket.level:.0f} % at each precision), since nobody recorded it "
+            f"({', '.join(bracket.precisions)}; calibrated at {bracket.calibrated})",
             indent=_INDENT,
             head="  bracket     ",
         )
@@ -200,8 +201,8 @@ def render_table_text(
     letters = _letter_limits(answers[0].rules if answers else (), rules, on)
     lines = [_row_line(answer, letters) for answer in bounded[:limit]]
     if lines:
-        level = next((a.measurement.estimate.level for a in bounded if a.measurement.estimate), 0.9)
-        estimate = f"FLOP, nominal {100 * level:g} %"
+        levels = {a.measurement.estimate.level for a in bounded if a.measurement.estimate}
+        estimate = f"FLOP, nominal {100 * levels.pop():g} %" if levels else "FLOP"
         head = f"{'run':<32} {estimate:<20} {'at most':<10} beside each rule: what was found"
         lines = [*_legend(letters, answers[0].rules, rules, on), *_calibration_lines(answers), head, *lines]
     if answers and not letters:
@@ -213,7 +214,7 @@ def render_table_text(
         open_rows = name_count(len(answers) - len(bounded), "row")
         lines.append(f"... and {open_rows} of which nothing can be said (--json holds them)")
     lines += ["", *_decided(answers, letters, rules, on), *_row_findings(answers)]
-    lines += [f"  {finding.code}: {finding.message}" for finding in findings]
+    lines += brief_finding_lines(findings)
     return join_lines(lines)
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from flopwitness.challenge.evaluation.bound_margins import BoundScore, Margin
 from flopwitness.challenge.evaluation.claims import ClaimScore
-from flopwitness.challenge.evaluation.evaluation import Evaluation, RunScore
+from flopwitness.challenge.evaluation.evaluation import MAIN_LEVEL, Evaluation, RunScore
 from flopwitness.challenge.evaluation.metrics import Score
 from flopwitness.foundation.units import encode_flop
 from flopwitness.foundation.verdict import Finding
@@ -39,7 +39,7 @@ def render_evaluation(
         "splits": plan.n_splits,
         "train": plan.n_train,
         "seed": plan.seed,
-        "level": 0.9,
+        "level": MAIN_LEVEL,
         "estimators": _scores(evaluation.scores),
         "ablations": _scores(evaluation.ablations),
         "not_fitted": {

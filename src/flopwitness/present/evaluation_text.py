@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from flopwitness.challenge.evaluation.bound_margins import Margin
-from flopwitness.challenge.evaluation.evaluation import Evaluation
+from flopwitness.challenge.evaluation.evaluation import MAIN_LEVEL, Evaluation
 from flopwitness.challenge.evaluation.metrics import Score
 from flopwitness.foundation.verdict import Finding
 from flopwitness.present.finding_lines import finding_lines
@@ -15,6 +15,11 @@ __all__ = ["render_evaluation_text"]
 _HEAD: Final = (
     f"{'':<24}{'mean':>8}{'sd':>8}{'bias':>8}{'median':>8}{'95 %':>8}{'largest':>9}{'splits':>9}{'held':>8}"
     f"{'ends':>7}{'refused':>9}"
+)
+_LEGEND: Final = (
+    "errors are |estimate / truth - 1|; splits: share of splits with one over 10 %; held, ends: share of",
+    f"nominal {100 * MAIN_LEVEL:g} % intervals that hold the truth, and the median ratio of their ends;",
+    "refused: share that lies outside what the calibration has seen; they count in all figures here",
 )
 
 
@@ -33,9 +38,7 @@ def render_evaluation_text(evaluation: Evaluation, findings: Sequence[Finding]) 
         *_ablation_lines(evaluation.ablations),
         *_refusal_lines(evaluation),
         "",
-        "errors are |estimate / truth - 1|; splits: share of splits with one over 10 %; held, ends: share of",
-        "nominal 90 % intervals that hold the truth, and the median ratio of their ends; refused: share that",
-        "lies outside what the calibration has seen; they count in all figures here",
+        *_LEGEND,
         *_left_out_lines(evaluation),
         *_curve_lines(evaluation),
         *_claim_lines(evaluation),

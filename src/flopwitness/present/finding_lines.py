@@ -6,9 +6,14 @@ from typing import Final
 
 from flopwitness.foundation.verdict import Finding, Severity
 
-__all__ = ["finding_lines"]
+__all__ = ["brief_finding_lines", "finding_lines"]
 
 _WIDTH: Final = 100
+
+
+def brief_finding_lines(findings: Sequence[Finding]) -> list[str]:
+    """One line a finding, under an answer of a line and under a table."""
+    return [f"  {finding.code}: {finding.message}" for finding in findings]
 
 
 def finding_lines(findings: Sequence[Finding]) -> list[str]:

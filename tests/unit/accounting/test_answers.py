@@ -87,6 +87,7 @@ def _bracket(low_flop: float, high_flop: float = 1e30) -> Bracket:
     return Bracket(
         low_flop=low_flop,
         high_flop=high_flop,
+        level=0.9,
         calibrated=Precision.FP16,
         precisions=(Precision.FP16, Precision.FP32),
     )

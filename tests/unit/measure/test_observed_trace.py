@@ -273,6 +273,22 @@ def test_a_device_is_busy_above_a_twentieth_of_what_work_draws(
     assert seen.busy_s[0] == pytest.approx(busy_s)
 
 
+def test_the_order_of_a_calibrations_features_changes_no_busy_time(
+    power: tuple[Series, ...], calibration: Calibration
+) -> None:
+    known = calibration.fitted.domain
+    turned = replace(
+        known, features=known.features[::-1], log_low=known.log_low[::-1], log_high=known.log_high[::-1]
+    )
+    other = replace(calibration, fitted=replace(calibration.fitted, domain=turned))
+    assert known.features[0] is Feature.POWER is not turned.features[0]
+    half = replace(power[0], value=np.where(np.arange(LENGTH_S + 1) < 50, ONE_IDLE_W + 2, 150.0))
+    frame = frame_of(Trace(series=(half, power[1])))
+    seen, again = (observe_frame(frame, measure_energy(frame, []), item) for item in (calibration, other))
+    assert again.busy_s.tolist() == seen.busy_s.tolist()
+    assert 0 < seen.busy_s[0] < LENGTH_S
+
+
 def test_a_run_at_rest_is_busy_for_no_time(observe: Observe, both: Both) -> None:
     assert observe(*both([ONE_IDLE_W + 1] * 101)).busy_s.tolist() == [0.0]
 

@@ -31,6 +31,7 @@ NOTE = Finding(code="estimators-disagree", severity=Severity.NOTE, message="m")
 BRACKET = Bracket(
     low_flop=1e15,
     high_flop=9e15,
+    level=0.9,
     calibrated=Precision.FP16,
     precisions=(Precision.FP16, Precision.FP32),
 )

@@ -1,8 +1,9 @@
-"""One calibration and one small evaluation of made-up runs."""
+"""The rules, one calibration and one small evaluation of made-up runs."""
 
 import pytest
 from tests.made_runs import Cells, calibrate_cells, catalogue, make_cells, read_table
 
+from flopwitness.catalogue.rules import Rule, load_rules
 from flopwitness.challenge.evaluation.evaluation import Evaluation, Plan, evaluate_runs
 from flopwitness.challenge.evaluation.table import gather_runs
 from flopwitness.measure.calibration.calibrate import Calibrated
@@ -42,3 +43,9 @@ def poor_evaluation() -> Evaluation:
     return evaluate_runs(
         gather_runs(rows), Plan(n_train=5, n_splits=1, seed=7, curve=()), catalogue=catalogue()
     )
+
+
+@pytest.fixture(scope="session")
+def rules() -> dict[str, Rule]:
+    """All rules by id."""
+    return {rule.id: rule for rule in load_rules().rules}

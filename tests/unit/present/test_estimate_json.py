@@ -266,9 +266,10 @@ def test_a_bracket_has_its_ends_and_precisions(record_row: RecordRow) -> None:
     bracket = measurement.calibrated.bracket
     assert bracket is not None
     found = run["bracket"]
-    assert set(found) == {"low", "high", "calibrated_precision", "precisions"}
+    assert set(found) == {"low", "high", "level", "calibrated_precision", "precisions"}
     assert found["calibrated_precision"] == "fp16"
     assert found["precisions"] == [str(name) for name in bracket.precisions]
+    assert found["level"] == bracket.level == 0.9
     assert decode_flop(found["low"]) <= bracket.low_flop < decode_flop(found["low"]) + 1
     assert decode_flop(found["high"]) - 1 < bracket.high_flop <= decode_flop(found["high"])
     assert decode_flop(found["low"]) < decode_flop(run["estimate"]["low"])

@@ -28,6 +28,7 @@ from flopwitness.challenge.evaluation.table import KnownRuns
 from flopwitness.measure.observed import Feature, log_features, settle_net_energy
 
 __all__ = [
+    "MAIN_LEVEL",
     "CurvePoint",
     "Evaluation",
     "LeftOut",
@@ -41,7 +42,9 @@ __all__ = [
 LEVELS: Final = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 """Nominal levels whose coverage is measured."""
 
-_MAIN_LEVEL: Final = 0.9
+MAIN_LEVEL: Final = 0.9
+"""The nominal level of the intervals in the table of estimators."""
+
 _FEWEST_TEACHERS: Final = 3
 _CURVE_SPLITS: Final = 50
 _CURVE: Final = (5, 8, 14, 20, 40, 58, 75, 100, 200)
@@ -208,7 +211,7 @@ def evaluate_runs(
     contest, refusals = hold_contest(
         runs.observed, runs.flop, splits, CONTESTANTS, workload=runs.workload, levels=LEVELS
     )
-    main = {name: errors for (name, level), errors in contest.items() if level == _MAIN_LEVEL}
+    main = {name: errors for (name, level), errors in contest.items() if level == MAIN_LEVEL}
     tick("ablations")
     ablated, more = hold_contest(
         runs.observed, runs.flop, splits, _useful_ablations(runs), workload=runs.workload

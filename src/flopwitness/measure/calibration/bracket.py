@@ -29,12 +29,14 @@ class Bracket:
     Attributes:
         low_flop: At the slowest of them.
         high_flop: At the fastest.
+        level: The nominal level of the interval at each of them.
         calibrated: The precision that the calibration knows.
         precisions: The precisions that it runs over.
     """
 
     low_flop: float
     high_flop: float
+    level: float
     calibrated: Precision
     precisions: tuple[Precision, ...]
 
@@ -69,6 +71,7 @@ def bracket_precisions(
     return Bracket(
         low_flop=float(answer.low_flop[0]) * min(min(each.values()) for each in factors),
         high_flop=float(answer.high_flop[0]) * max(max(each.values()) for each in factors),
+        level=level,
         calibrated=calibrated,
         precisions=tuple(dict.fromkeys(precision for each in factors for precision in each)),
     )

@@ -68,14 +68,7 @@ def calibrate(
     """
     rows = [row for _, chosen in tables for row in chosen]
     findings: list[Finding] = []
-    known = known_runs(rows, catalogue, findings)
-    chosen = [row for row, is_known in zip(rows, known, strict=True) if is_known]
-    if not chosen:
-        raise NotCalibratedError(
-            "no run of known size",
-            where=tables[0][0].provenance.path if tables else "",
-            expected="a column such as true_tflop, an energy and a duration",
-        )
+    chosen = _choose_known(rows, catalogue, findings, where=tables[0][0].provenance.path if tables else "")
     fingerprint = settle_fingerprint([fingerprint_of(row, catalogue) for row in chosen])
     workload = _number(chosen, columns)
     runs, flop = observe(chosen), np.array([float(row.true_flop or 0) for row in chosen])
@@ -105,6 +98,25 @@ def calibrate(
         n_left_out=len(rows) - len(used_rows),
     )
     return Calibrated(calibration=calibration, data=data, findings=tuple(findings))
+
+
+def _choose_known(
+    rows: Sequence[RunRow], catalogue: ChipCatalogue, findings: list[Finding], *, where: str
+) -> list[RunRow]:
+    """The rows of known size.
+
+    Raises:
+        NotCalibratedError: There is none.
+    """
+    known = known_runs(rows, catalogue, findings)
+    chosen = [row for row, is_known in zip(rows, known, strict=True) if is_known]
+    if not chosen:
+        raise NotCalibratedError(
+            "no run of known size",
+            where=where,
+            expected="a column such as true_tflop, an energy and a duration",
+        )
+    return chosen
 
 
 def _number(rows: Sequence[RunRow], columns: Sequence[str]) -> NDArray[np.intp]:

@@ -89,6 +89,8 @@ def decode_calibration(data: bytes, *, where: str = "") -> Calibration:
     try:
         calibration = _decode_record(record, digest_bytes(data))
         canonical = encode_calibration(calibration)
+    except DecodeError as error:
+        raise DecodeError(error.message, where=where, expected=error.expected, found=error.found) from None
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, np.linalg.LinAlgError) as error:
         raise DecodeError("not a calibration", where=where, expected=SPEC, found=_reason(error)) from None
     if canonical != data:

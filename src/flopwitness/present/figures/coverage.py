@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from flopwitness.challenge.evaluation.evaluation import Evaluation, RunScore
+from flopwitness.challenge.evaluation.evaluation import MAIN_LEVEL, Evaluation, RunScore
 from flopwitness.present.figures.canvas import (
     GREY,
     Drawn,
@@ -23,7 +23,7 @@ from flopwitness.present.figures.canvas import (
 
 __all__ = ["draw_coverage"]
 
-_RUN_LEVEL_PCT: Final = 90.0
+_RUN_LEVEL_PCT: Final = 100 * MAIN_LEVEL
 
 
 def draw_coverage(evaluation: Evaluation, title: str) -> Drawn | None:

@@ -338,6 +338,14 @@ def test_refused(name: str, record: Record) -> None:
     assert not accepts(record)
 
 
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_refusal_names_the_file(name: str, record: Record) -> None:
+    REFUSED[name](record)
+    with pytest.raises(DecodeError) as refusal:
+        decode_calibration(encode_canonical(record), where="c.json")
+    assert refusal.value.where.startswith("c.json")
+
+
 def test_more_is_refused_than_accepted() -> None:
     assert len(REFUSED) >= 2 * len(ACCEPTED)
 

@@ -27,8 +27,8 @@ from flopwitness.catalogue.sourced import (
     decode_sources,
     positive_number,
 )
-from flopwitness.catalogue.toml_table import TomlTable, decode_toml
 from flopwitness.foundation.errors import OutOfRangeError, UnknownChipError
+from flopwitness.foundation.toml_table import TomlTable, decode_toml
 
 __all__ = [
     "Chip",
@@ -325,7 +325,7 @@ _ID: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 def _decode_chip(plain: TomlTable, *, sources: Mapping[str, Source]) -> Chip:
     """One chip."""
     identity = plain.text("id")
-    table = replace(plain, where=f"{plain.where} {identity[:40]}")
+    table = replace(plain, path=f"{plain.path} {identity[:40]}")
     scope = table.text("power_scope")
     if scope not in _POWER_SCOPES or not _ID.fullmatch(identity):
         expected = f"lower case and hyphens; one of {', '.join(_POWER_SCOPES)}"

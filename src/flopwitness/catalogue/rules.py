@@ -14,8 +14,8 @@ from fractions import Fraction
 from importlib import resources
 from typing import Final
 
-from flopwitness.catalogue.toml_table import TomlTable, decode_toml
 from flopwitness.foundation.errors import DecodeError, UnknownRuleError
+from flopwitness.foundation.toml_table import TomlTable, decode_toml
 
 __all__ = [
     "Comparison",
@@ -322,7 +322,7 @@ def _decode_rule(table: TomlTable) -> Rule:
     rule_id = table.text("id")
     if not _ID.fullmatch(rule_id):
         raise table.error("not an id", expected="lower case and hyphens", found=rule_id)
-    table.where = f"{table.where} ({rule_id})"
+    table.path = f"{table.path} ({rule_id})"
     rule = Rule(
         id=rule_id,
         status=table.member("status", RuleStatus),
@@ -344,7 +344,7 @@ def _decode_rule(table: TomlTable) -> Rule:
         counting=_decode_counting(table.table("counting")) if table.has("counting") else None,
     )
     table.close()
-    _check_rule(rule, where=table.where)
+    _check_rule(rule, where=table.place())
     return rule
 
 

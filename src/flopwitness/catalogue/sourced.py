@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from flopwitness.catalogue.toml_table import TomlTable
+from flopwitness.foundation.toml_table import TomlTable
 
 __all__ = ["Checked", "Source", "Sourced", "decode_sourced", "decode_sources", "positive_number"]
 
@@ -121,5 +121,5 @@ def positive_number(table: TomlTable, name: str) -> float:
     except OverflowError:
         number = math.inf
     if not math.isfinite(number) or number <= 0:
-        raise table.error(f"bad or missing key {name!r}", expected="a finite number > 0", found=repr(value))
+        raise table.error("bad value", key=name, expected="a finite number > 0", found=repr(value))
     return number

@@ -11,7 +11,7 @@ from flopwitness.catalogue.sourced import (
     decode_sources,
     positive_number,
 )
-from flopwitness.catalogue.toml_table import TomlTable, decode_toml
+from flopwitness.foundation.toml_table import TomlTable, decode_toml
 from flopwitness.foundation.errors import DecodeError
 
 SHEET = Source(

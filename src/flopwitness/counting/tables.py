@@ -139,7 +139,7 @@ def _members(table: TomlTable, key: str, kind: type[_Member]) -> list[_Member]:
 
 
 def read_training(table: TomlTable, *, optimizer: TomlTable, model: Model) -> Training:
-    """What the table `[training]`, and of `[optimizer]` its name and momentum, say of a run.
+    """What the table `[training]`, and of `[optimizer]` its name, momentum and decay, say of a run.
 
     Keys of the table that decide no count are left to other readers; nothing is closed here.
 
@@ -171,4 +171,5 @@ def read_training(table: TomlTable, *, optimizer: TomlTable, model: Model) -> Tr
         kernel=table.member("attention", AttentionKernel, default=AttentionKernel.FUSED),
         optimizer=optimizer.member("name", OptimizerKind, default=OptimizerKind.ADAMW),
         has_momentum=optimizer.number("momentum", low=0.0, high=1.0, default=0.0) > 0,
+        has_decay=optimizer.number("weight_decay", low=0.0, high=1e3, default=0.0) > 0,
     )

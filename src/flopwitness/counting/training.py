@@ -53,6 +53,7 @@ class Training:
         kernel: Whether attention's backward pass computes the scores again.
         optimizer: The optimizer.
         has_momentum: Whether SGD keeps a momentum; AdamW always keeps two moments.
+        has_decay: Whether the weights decay.
     """
 
     batch: int
@@ -65,6 +66,7 @@ class Training:
     kernel: AttentionKernel = AttentionKernel.FUSED
     optimizer: OptimizerKind = OptimizerKind.ADAMW
     has_momentum: bool = False
+    has_decay: bool = False
 
     @property
     def rows_per_step(self) -> int:

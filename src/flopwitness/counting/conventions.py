@@ -287,7 +287,6 @@ _REASONS: Final[dict[Share, str]] = {
 }
 _OWN_REASONS: Final[dict[tuple[ConventionId, Share], str]] = {
     (ConventionId.MODEL_MASKED, Share.SCORES): "only the pairs that the mask leaves are counted",
-    (ConventionId.TORCHTITAN, Share.HEAD): "a tied head is taken off with the embedding's table",
     (ConventionId.MEGATRON, Share.SCORES): "half of the row's square is counted, whatever the mask",
     (
         ConventionId.MEGATRON_2021,
@@ -303,6 +302,8 @@ _OWN_REASONS: Final[dict[tuple[ConventionId, Share], str]] = {
 def _explain(name: ConventionId, share: Share, counted: int, more: int) -> str:
     """Why a convention's share differs from that of `model`."""
     reason = _REASONS.get(share) or (_OWN_REASONS.get((name, share)) if counted else None)
+    if counted == 0 and (name, share) == (ConventionId.TORCHTITAN, Share.HEAD):
+        return "a tied head is taken off with the embedding's table"
     if reason is None and counted == 0:
         return f"the {share} are left out" if share.endswith("s") else f"the {share} is left out"
     if reason is None and share is Share.SCORES:

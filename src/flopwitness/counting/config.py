@@ -21,10 +21,18 @@ _TOP = ("spec", "model", "training", "optimizer", "schedule", "data", "checkpoin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedRun:
-    """A model, and what a run does with it."""
+    """A model, and what a run does with it.
+
+    Attributes:
+        model: The model.
+        training: The run.
+        has_updates: The configuration says how many rows an update takes; a published model does not, and
+            then nothing is known of the optimizer.
+    """
 
     model: Model
     training: Training
+    has_updates: bool = True
 
 
 def decode_counted(
@@ -82,4 +90,4 @@ def _decode_run(top: TomlTable) -> CountedRun:
 def _decode_published(data: bytes, *, where: str, tokens: int | None, sequence: int | None) -> CountedRun:
     model = decode_hugging_face(data, where=where, sequence=sequence)
     rows = 1 if tokens is None else -(-tokens // model.sequence)
-    return CountedRun(model=model, training=Training(batch=1, steps=rows))
+    return CountedRun(model=model, training=Training(batch=1, steps=rows), has_updates=False)

@@ -19,6 +19,7 @@ __all__ = ["render_chain_text", "render_count_text", "render_total_text"]
 
 _WIDTH: Final = 110
 _DIGITS: Final = 5
+_LARGEST_WHOLE: Final = 10**8
 _SMALLEST_TOLD: Final = 0.0005
 
 
@@ -40,7 +41,7 @@ def render_count_text(
         findings: What a reader must know, worst first.
     """
     lines = [
-        _describe_model(run.model, count_parameters(run.model)),
+        *_wrap(_describe_model(run.model, count_parameters(run.model)), first="", further="  "),
         _describe_run(run, step),
         *_step_lines(run, step),
         "conventions",
@@ -80,7 +81,8 @@ def render_total_text(flop: int, *, rows: int, findings: Sequence[Finding] = ())
 
 
 def _flop(flop: int) -> str:
-    return format_flop(flop, digits=_DIGITS)
+    """Whole where the eye still reads it, else five digits."""
+    return f"{flop:,}" if flop < _LARGEST_WHOLE else format_flop(flop, digits=_DIGITS)
 
 
 def _describe_model(model: Model, parameters: Parameters) -> str:

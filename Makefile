@@ -4,6 +4,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 OUT ?= out/demo
+# The PyTorch to install; with a GPU, another build: make test TORCH='torch --index-url https://...'
+TORCH ?= torch==2.13.0
 
 PIP = $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 
@@ -34,7 +36,8 @@ $(VENV)/.made: pyproject.toml
 	touch $@
 
 $(VENV)/.made-dev: $(VENV)/.made
-	$(PIP) install --editable '.[dev]'
+	$(PIP) install $(TORCH)
+	$(PIP) install --editable '.[dev,torch]'
 	touch $@
 
 clean:

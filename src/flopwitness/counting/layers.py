@@ -181,13 +181,14 @@ class _LayerCount:
             learns = self.tally.linear(
                 component, rows * inner * outer, weight_learns=weight_learns, input_learns=input_learns
             )
-            if lora is None or name not in lora.on or self.layer.is_frozen:
+            if lora is None or name not in lora.on:
                 return learns
+            adapts = not self.layer.is_frozen
             down = self.tally.linear(
-                Component.ADAPTERS, rows * inner * lora.rank, weight_learns=True, input_learns=input_learns
+                Component.ADAPTERS, rows * inner * lora.rank, weight_learns=adapts, input_learns=input_learns
             )
             return self.tally.linear(
-                Component.ADAPTERS, rows * lora.rank * outer, weight_learns=True, input_learns=down
+                Component.ADAPTERS, rows * lora.rank * outer, weight_learns=adapts, input_learns=down
             )
 
         return count

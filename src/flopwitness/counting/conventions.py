@@ -283,7 +283,7 @@ _REASONS: Final[dict[Share, str]] = {
     Share.EMBEDDING: "the embedding's lookup is counted as a product",
     Share.VECTORS: "gains, biases and positions are counted as matrices",
     Share.TWICE: "what is computed twice is counted twice",
-    Share.PADDING: "padding and pairs across documents are counted",
+    Share.PADDING: "padding and pairs that the mask throws away are counted",
 }
 _OWN_REASONS: Final[dict[tuple[ConventionId, Share], str]] = {
     (ConventionId.MODEL_MASKED, Share.SCORES): "only the pairs that the mask leaves are counted",

@@ -42,7 +42,7 @@ class StepCount:
         executed_tokens: Tokens that pass through the layers, padding included.
         components: Model FLOP by component; attention in full, as if no mask were causal.
         causal_flop: Model FLOP with only the pairs that the mask leaves.
-        padding_flop: What padding, and pairs across documents, take besides.
+        padding_flop: What padding, and pairs across documents or beyond a window, take besides.
         recomputed_flop: The forward passes that activation checkpointing runs again.
         again_flop: What fused attention kernels compute again in their backward pass.
         optimizer_flop: Element-wise operations of the update; in neither sum, as in all conventions.
@@ -95,7 +95,7 @@ def count_step(model: Model, training: Training) -> StepCount:
     """
     documents = training.documents or (model.sequence,)
     useful = _row(model, documents)
-    executed = useful if training.masking is Masking.DOCUMENTS else _row(model, (model.sequence,))
+    executed = useful if training.masking is Masking.DOCUMENTS else _dense_row(model)
     rows = training.rows_per_step
     needed, done = count_row(model, useful), count_row(model, executed)
     components, all_done = _join(needed), _join(done)
@@ -124,6 +124,12 @@ def _row(model: Model, documents: tuple[int, ...]) -> Row:
         pairs=count_full_pairs(documents, kind=model.kind),
         window_pairs=count_full_pairs(documents, kind=model.kind, window=model.window),
     )
+
+
+def _dense_row(model: Model) -> Row:
+    """Every pair of a row, whatever is masked afterwards: padding, other documents, a window."""
+    pairs = model.sequence**2
+    return Row(tokens=model.sequence, pairs=pairs, window_pairs=pairs)
 
 
 def _masked_row(model: Model, documents: tuple[int, ...]) -> Row:

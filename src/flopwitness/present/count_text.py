@@ -137,7 +137,7 @@ def _describe_twice(step: StepCount) -> str:
     parts = (
         (step.again_flop, "fused attention computes its scores again"),
         (step.recomputed_flop, "activations are computed again"),
-        (step.padding_flop, "padding is computed"),
+        (step.padding_flop, "padding and masked pairs are computed"),
     )
     told = [f"{what} (+{_percent(flop, step.model_flop)})" for flop, what in parts if flop]
     return ", ".join(told) or "nothing is computed twice"

@@ -238,6 +238,13 @@ def test_a_dense_kernel_computes_padding_and_other_documents(decoder: Make) -> N
     assert step.padding_flop == step.executed_flop - step.model_flop
 
 
+def test_a_dense_kernel_computes_what_lies_beyond_a_window(decoder: Make) -> None:
+    training = Training(batch=1, masking=Masking.DENSE, kernel=AttentionKernel.UNFUSED)
+    step = count_step(decoder(window=4, window_layers=1), training)
+    assert step.executed_flop == 3 * FORWARD
+    assert step.padding_flop == 3 * (SCORES - SCORES * 4 // 16)
+
+
 @pytest.mark.parametrize(
     ("training", "operations"),
     [

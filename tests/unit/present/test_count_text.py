@@ -96,7 +96,7 @@ def test_what_makes_a_model_special_is_told() -> None:
     ("text", "said"),
     [
         (RUN + "checkpointing = 'layers'\n", "activations are computed again (+"),
-        (RUN + "documents = [10]\nmasking = 'dense'\n", "padding is computed (+"),
+        (RUN + "documents = [10]\nmasking = 'dense'\n", "padding and masked pairs are computed (+"),
         (RUN + "attention = 'unfused'\n", "nothing is computed twice"),
     ],
 )

@@ -1,12 +1,12 @@
 """What counting costs a training run: no counting, our run counter, PyTorch's own counter on every step.
 
-    python benchmarks/counting_cost.py [--steps 400] [--rounds 3]
+    python benchmarks/counting_cost.py [--steps 480] [--rounds 3]
 
-Trains small GPTs (plain PyTorch, AdamW, one thread) in one process. The three ways take turns in blocks of
-steps, so that a busy computer slows all of them, and the order turns with the round; each way keeps one model
-and one run through all its blocks. Prints the time of a step and its ratio to no counting, each the median
-over rounds, and what one counted step costs by itself. The second model does little in each of its many
-operators, which is the worst case for any counter.
+Trains small GPTs (plain PyTorch, AdamW, one thread) in one process. The three ways take turns step by step,
+in an order that turns too, so that a busy computer slows all of them; each way keeps one model and one run
+for a round. Processor time. Prints the time of a step and its ratio to no counting, the median over rounds
+with the least and the most, what one counted step costs by itself, and what share of the run that is. The
+second model does little in each of its many operators, which is the worst case for any counter.
 """
 
 import argparse
@@ -28,8 +28,8 @@ from flopwitness.integrations.run_counter import RunCounter
 
 __all__ = ["Decoder", "Size", "main"]
 
-_BLOCKS: Final = 10
 _WARM_UP: Final = 5
+_COUNTED_STEPS: Final = 30
 _VOCABULARY: Final = 256
 
 
@@ -104,12 +104,11 @@ class _Way:
             loss.backward()  # type: ignore[no-untyped-call]
             self._optimizer.step()
 
-    def train_s(self, steps: int) -> float:
-        """How long so many steps take [s]."""
-        start_s = time.perf_counter()
-        for _ in range(steps):
-            self._step(self._around(self._tokens))
-        return time.perf_counter() - start_s
+    def step_s(self) -> float:
+        """How long one step takes [s]."""
+        start_s = time.process_time()
+        self._step(self._around(self._tokens))
+        return time.process_time() - start_s
 
     def warm_up(self) -> None:
         """Steps without counting, so that nobody pays for the first ones."""
@@ -129,38 +128,36 @@ _WAYS: Final[dict[str, Callable[[nn.Module], Around]]] = {
 }
 
 
-def _round_s(size: Size, steps: int, turn: int) -> dict[str, float]:
-    """The time of each way over so many steps [s], in blocks that take turns."""
-    ways = {name: _Way(size, around) for name, around in _WAYS.items()}
+def _round_s(size: Size, steps: int, arounds: dict[str, Callable[[nn.Module], Around]]) -> dict[str, float]:
+    """The time of each way over so many steps [s], taken in turns."""
+    ways = {name: _Way(size, around) for name, around in arounds.items()}
     for way in ways.values():
         way.warm_up()
-    total_s = dict.fromkeys(ways, 0.0)
-    names = list(ways)
-    for block in range(_BLOCKS):
-        first = (turn + block) % len(names)
+    total_s, names = dict.fromkeys(ways, 0.0), list(ways)
+    for index in range(steps):
+        first = index % len(names)
         for name in names[first:] + names[:first]:
-            total_s[name] += ways[name].train_s(steps // _BLOCKS)
+            total_s[name] += ways[name].step_s()
     return total_s
 
 
-def _counted_step(size: Size, steps: int) -> float:
+def _counted_step(size: Size) -> float:
     """How many times as long a step takes that is counted operator by operator."""
-    plain, counted = (
-        _Way(size, around)
-        for around in (_WAYS["no counting"], lambda model: lambda _tokens: OperationCounter(model))
-    )
-    return counted.train_s(steps) / plain.train_s(steps)
+    plain, counted = "no counting", "OperationCounter"
+    ways = {plain: _WAYS[plain], counted: lambda model: lambda _tokens: OperationCounter(model)}
+    total_s = _round_s(size, _COUNTED_STEPS, ways)
+    return total_s[counted] / total_s[plain]
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--steps", type=int, default=480)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     torch.set_num_threads(1)
     for title, size in _SIZES.items():
-        rounds = [_round_s(size, options.steps, turn) for turn in range(options.rounds)]
+        rounds = [_round_s(size, options.steps, _WAYS) for _ in range(options.rounds)]
         print(
             f"{title}: {size.layers} layers of {size.width}, {options.steps} steps, {options.rounds} rounds"
         )
@@ -169,7 +166,9 @@ def main() -> None:
             ratios = [round_s[name] / round_s["no counting"] for round_s in rounds]
             spread = f"{min(ratios):.3f} to {max(ratios):.3f}"
             print(f"  {name:16} {step_ms:8.2f} ms/step {statistics.median(ratios):7.3f} times ({spread})")
-        print(f"  one counted step {_counted_step(size, 20):24.2f} times")
+        counted = _counted_step(size)
+        share_pct = 100 * (counted - 1) / options.steps
+        print(f"  one counted step {counted:26.2f} times, {share_pct:.2f} % of {options.steps} steps")
 
 
 if __name__ == "__main__":

@@ -43,6 +43,7 @@ _VERBS: Final[dict[str, tuple[str, str]]] = {
     ),
     "doctor": ("flopwitness.cli.doctor", "What logs hold, and how good each reading in them is."),
     "count": ("flopwitness.cli.count", "FLOP of a model or run from its shapes, in every convention."),
+    "train": ("flopwitness.cli.train", "Train a declared run, deterministically, with checkpoints."),
     "rules": ("flopwitness.cli.rules", "The compute rules: list, show, assess."),
     "demo": ("flopwitness.cli.demo", "The estimate on a small made-up trace, start to end."),
 }

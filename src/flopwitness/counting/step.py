@@ -73,9 +73,14 @@ class StepCount:
         return self.forward_flop + self.backward_flop
 
     @property
+    def once_flop(self) -> int:
+        """What is executed, nothing of it twice: model FLOP and padding."""
+        return self.model_flop + self.padding_flop
+
+    @property
     def executed_flop(self) -> int:
         """All products that the hardware is given to do."""
-        return self.model_flop + self.padding_flop + self.recomputed_flop + self.again_flop
+        return self.once_flop + self.recomputed_flop + self.again_flop
 
 
 def count_step(model: Model, training: Training) -> StepCount:

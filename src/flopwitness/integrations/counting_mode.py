@@ -43,6 +43,7 @@ _CONTROL_FLOW: Final = frozenset(
 _ATTENTION_ARGUMENTS: Final = ("query", "key", "value")
 _BLOCK_MASK_AT: Final = 4
 _NO_MASK: Final = "noop_mask"
+_LISTS: Final = (list, tuple)
 _FAKE: Final = "fake tensors: shapes alone"
 _MASKS: Final = "attention masks, causal ones included, are not discounted: every score is counted"
 _GRADIENTS: Final = (
@@ -57,7 +58,7 @@ def volume_of(values: Iterable[object]) -> int:
     for value in values:
         if isinstance(value, Tensor):
             volume += value.numel() if value.layout is torch.strided else _stored(value)
-        elif isinstance(value, list | tuple):
+        elif isinstance(value, _LISTS):
             volume += volume_of(value)
     return volume
 
@@ -127,8 +128,10 @@ class CountingMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         result = func(*args, **kwargs)
         if slot.row is None:
             self._add_counted(slot.kind, _call(slot, args, kwargs, result))
+        elif slot.is_view:
+            self._tally.add_to(slot.row, 0)
         else:
-            self._tally.add_to(slot.row, 0 if slot.is_view else volume_of((args, result, *kwargs.values())))
+            self._tally.add_to(slot.row, volume_of(args) + volume_of((result, *kwargs.values())))
         return result
 
     def note_hidden(self, name: str, touched: tuple[object, ...]) -> None:

@@ -8,6 +8,7 @@ it. An object that shows none of this is refused rather than taken to be like an
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from operator import attrgetter
 from typing import Final
 
 import torch
@@ -18,6 +19,8 @@ from flopwitness.integrations.operator_call import stored_elements
 
 __all__ = ["ModelState", "describe_signature", "signature_of"]
 
+_IS_TRAINING: Final = attrgetter("training")
+_HAS_GRADIENT: Final = attrgetter("requires_grad")
 _DEEPEST: Final = 50
 _LONGEST_DESCRIPTION: Final = 120
 
@@ -44,8 +47,8 @@ class ModelState:
     def signature(self) -> Hashable:
         """The flags of now."""
         return (
-            tuple([module.training for module in self._modules]),
-            tuple([parameter.requires_grad for parameter in self._parameters]),
+            tuple(map(_IS_TRAINING, self._modules)),
+            tuple(map(_HAS_GRADIENT, self._parameters)),
             torch.is_grad_enabled(),
             torch.is_inference_mode_enabled(),
             torch.is_autocast_enabled(),

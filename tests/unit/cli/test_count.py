@@ -1,10 +1,12 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from flopwitness.cli.count import command
+from flopwitness.cli.instrumented import InstrumentedPass, count_instrumented
 from flopwitness.cli.main import _main
 from flopwitness.foundation.errors import DecodeError, InputError
 
@@ -88,3 +90,55 @@ def test_a_wrong_key_ends_in_one_line_and_status_two(
         f"flopwitness: {config}, model.heads: does not fit the model (expected a divisor of d_model (4096), "
         "or head_dim beside it; found 31)\n"
     )
+
+
+def test_case_h34_module_table_sum(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = cases / "h34_module_table_sum"
+    case = json.loads((folder / "expected.json").read_text())
+    found = record(capsys, str(folder / "flops.json"))
+    assert found["flop"]["total"] == str(case["expect"]["total_flops"])
+    assert int(found["flop"]["total"]) not in case["wrong_answers"].values()
+    assert call(str(folder / "flops.json")) == 0
+    assert capsys.readouterr().out.startswith("table of 6 modules: 12,000 FLOP in all\n")
+
+
+@pytest.mark.parametrize("option", [["--tokens", "5"], ["--sequence", "5"], ["--torch"]])
+def test_a_table_of_modules_is_no_run(cases: Path, option: list[str]) -> None:
+    with pytest.raises(InputError, match=f"{option[0]}: no run to count"):
+        call(str(cases / "h34_module_table_sum" / "flops.json"), *option)
+
+
+def test_a_chain_and_a_mixture_are_not_trained_here() -> None:
+    with pytest.raises(InputError, match="--torch: no run to count"):
+        call(str(EXAMPLES / "adapters.toml"), "--torch")
+    with pytest.raises(InputError, match=r"mixture.toml, optimizer: missing key"):
+        call(str(EXAMPLES / "mixture.toml"), "--torch")
+
+
+def test_a_trained_pass_runs_what_the_closed_form_says(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    found = record(capsys, str(EXAMPLES / "decoder_tiny.toml"), "--torch")
+    assert found["torch"]["executed_flop"] == found["torch"]["closed_executed_flop"]
+    assert found["torch"]["is_complete"] is True
+    assert {row["reason"] for row in found["torch"]["uncounted"]} <= {
+        "elementwise", "reduction", "movement", "view",
+    }  # fmt: skip
+    assert call(str(EXAMPLES / "decoder_tiny.toml"), "--torch") == 0
+    assert "instrumented, one pass of 8 rows" in capsys.readouterr().out
+
+
+def test_counts_that_differ_contradict_each_other(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch")
+    honest = count_instrumented
+
+    def altered(data: bytes, *, where: str) -> InstrumentedPass:
+        counted = honest(data, where=where)
+        return replace(counted, closed=replace(counted.closed, again_flop=0))
+
+    monkeypatch.setattr("flopwitness.cli.count.count_instrumented", altered)
+    assert call(str(EXAMPLES / "decoder_tiny.toml"), "--torch") == 1
+    text = capsys.readouterr().out
+    assert "counts-differ  CONTRADICTION: executed FLOP of one pass" in text
+    assert "2.08 % more than the closed form" in text

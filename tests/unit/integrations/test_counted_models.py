@@ -13,6 +13,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812 (its usual name)
 from torch import Tensor, nn
+from torch.nn.modules.linear_cross_entropy_options import LinearCrossEntropyOptions
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -266,6 +267,21 @@ def test_decoder_step_with_a_tied_head(count: Count, *, is_fused: bool) -> None:
     assert _works(counted) == (linear + 2 * score, 2 * linear + 4 * score, score)
     assert [note.kind for note in counted.notes] == ["masks-not-discounted"]
     assert _other(step) == 3 * linear
+
+
+def test_a_head_with_its_loss_in_chunks(count: Count) -> None:
+    """The operator takes the gradients with the logits, in the forward pass: the same three products."""
+    rows = torch.randn(12, 8, requires_grad=True)
+    weight, target = torch.randn(20, 8, requires_grad=True), torch.arange(12)
+
+    def work(options: LinearCrossEntropyOptions | None) -> None:
+        F.linear_cross_entropy(rows, weight, target, options=options).backward()
+
+    product = 2 * 12 * 8 * 20
+    assert _works(count(lambda: work(None))) == (product, 2 * product, 0)
+    chunked = LinearCrossEntropyOptions(batch_chunk_size=4)
+    assert _works(count(lambda: work(chunked))) == (3 * product, 0, 0)
+    assert _other(lambda: work(chunked)) == 0
 
 
 @pytest.mark.filterwarnings("ignore:Sparse .* tensor support is in beta state")

@@ -164,6 +164,14 @@ def _bag_weight_gradient(call: OperatorCall) -> Products:
     return Products(flop=2 * int(call.tensor("indices").numel()) * int(call.tensor("weight").shape[-1]))
 
 
+def _head_and_loss(call: OperatorCall) -> Products:
+    """A linear head with its loss: the logits, and in the same pass the gradients that will be asked for."""
+    flags = ("compute_input_grad", "compute_linear_weight_grad")
+    products = 1 + sum(call.is_true(flag) for flag in flags)
+    outputs = int(call.tensor("linear_weight").shape[0])
+    return Products(flop=products * 2 * int(call.tensor("input").numel()) * outputs)
+
+
 PRODUCT_FORMULAS: Final[Mapping[str, Formula]] = {
     "aten::mm": product_of("self", "mat2"),
     "aten::bmm": product_of("self", "mat2"),
@@ -193,6 +201,8 @@ PRODUCT_FORMULAS: Final[Mapping[str, Formula]] = {
     "inductor::_mm_plus_mm": _two_products,
     "mkldnn::_linear_pointwise": last_axis_product("X"),
     "mkl::_mkl_linear": last_axis_product("X"),
+    "torch_nn::_linear_cross_entropy_batch_chunked": _head_and_loss,
+    "torch_nn::_linear_cross_entropy_batch_chunked_no_reduction": _head_and_loss,
     "aten::_trilinear": _trilinear,
     "aten::_euclidean_dist": _matrix_distances,
     "aten::_cdist_forward": _distances,

@@ -127,6 +127,18 @@ def test_groups_end_where_the_offsets_do(
     assert _flop(call) == flop
 
 
+@pytest.mark.parametrize(("flags", "products"), [((True, True), 3), ((False, True), 2), ((False, False), 1)])
+def test_a_head_with_its_loss(make_call: MakeCall, flags: tuple[bool, bool], products: int) -> None:
+    call = make_call(
+        "torch_nn::_linear_cross_entropy_batch_chunked",
+        input=_meta(10, 8),
+        linear_weight=_meta(20, 8),
+        compute_input_grad=flags[0],
+        compute_linear_weight_grad=flags[1],
+    )
+    assert _flop(call) == products * 2 * 10 * 8 * 20
+
+
 def test_groups_with_axes_of_their_own(make_call: MakeCall) -> None:
     call = make_call("aten::_grouped_mm", self=_meta(3, 5, 4), mat2=_meta(3, 4, 6))
     assert _flop(call) == 3 * 2 * 5 * 4 * 6

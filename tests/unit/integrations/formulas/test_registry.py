@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import torch
 import torch.nn.attention.varlen
+import torch.nn.modules.linear_cross_entropy
 
 from flopwitness.integrations.formulas.formula import Products
 from flopwitness.integrations.formulas.products import PRODUCT_FORMULAS
@@ -17,6 +18,8 @@ MakeCall = Callable[..., OperatorCall]
 def test_most_formulas_stand_under_names_that_this_pytorch_has() -> None:
     """Names of other versions and platforms are few: a misspelt one would never count anything."""
     known = {schema.name for schema in torch._C._jit_get_all_schemas()}
+    chunks = ("_linear_cross_entropy_batch_chunked", "_linear_cross_entropy_batch_chunked_no_reduction")
+    known |= {f"torch_nn::{name}" for name in chunks if hasattr(torch.ops.torch_nn, name)}
     known |= {f"torch_attn::{name}" for name in ("_varlen_attn", "_varlen_attn_out", "_varlen_attn_backward")}
     missing = {name for name in FORMULAS if name not in known and not name.startswith("higher_order::")}
     generated = {name for name in missing if "quantized::conv" in name}

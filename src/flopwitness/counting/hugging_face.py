@@ -48,8 +48,7 @@ def decode_hugging_face(data: bytes, *, where: str = "", sequence: int | None = 
 
     Raises:
         DecodeError: Not JSON, an architecture that is not known here, a size that is missing or no whole
-            number in range, or an activation that is not known.
-        OutOfRangeError: The sizes do not fit each other.
+            number in range, an activation that is not known, or sizes that do not fit each other.
     """
     record = decode_json(data, where=where)
     if not isinstance(record, dict):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from flopwitness.foundation.errors import OutOfRangeError
+from flopwitness.foundation.errors import DecodeError
 
 __all__ = [
     "Experts",
@@ -217,12 +217,12 @@ def check_model(model: Model, *, where: str = "") -> None:
         where: The table to name in an error, such as `run.toml, model`.
 
     Raises:
-        OutOfRangeError: The first size that does not fit the others, by its key.
+        DecodeError: The first size that does not fit the others, by its key.
     """
     for key, is_right, expected, found in _facts(model):
         if not is_right:
             place = f"{where}.{key}" if where else key
-            raise OutOfRangeError("does not fit the model", where=place, expected=expected, found=str(found))
+            raise DecodeError("does not fit the model", where=place, expected=expected, found=str(found))
 
 
 def _facts(model: Model) -> list[tuple[str, bool, str, object]]:

@@ -22,7 +22,7 @@ from flopwitness.counting.training import (
     OptimizerKind,
     Training,
 )
-from flopwitness.foundation.errors import OutOfRangeError
+from flopwitness.foundation.errors import DecodeError
 from flopwitness.foundation.toml_table import TomlTable
 
 __all__ = ["LARGEST_SIZE", "MOST_STEPS", "read_model", "read_training"]
@@ -40,8 +40,7 @@ def read_model(table: TomlTable) -> Model:
     softmax ignores what is added to all of a row, so training it only collects rounding noise.
 
     Raises:
-        DecodeError: A key is missing, unknown or of another kind.
-        OutOfRangeError: The sizes do not fit each other.
+        DecodeError: A key is missing, unknown or of another kind, or the sizes do not fit each other.
     """
 
     def size(key: str, default: int | None = None) -> int:
@@ -149,12 +148,11 @@ def read_training(table: TomlTable, *, optimizer: TomlTable, model: Model) -> Tr
         model: The model of the same configuration.
 
     Raises:
-        DecodeError: A key is missing or of another kind.
-        OutOfRangeError: The documents do not fit a row.
+        DecodeError: A key is missing or of another kind, or the documents do not fit a row.
     """
     documents = table.integers("documents", low=1, high=model.sequence)
     if sum(documents) > model.sequence:
-        raise OutOfRangeError(
+        raise DecodeError(
             "documents longer than a row",
             where=table.place("documents"),
             expected=f"at most {model.sequence} tokens in all",

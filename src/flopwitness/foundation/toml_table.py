@@ -64,6 +64,11 @@ class TomlTable:
         """Whether the table holds the key."""
         return name in self.values
 
+    def _may_have(self, name: str) -> bool:
+        """Whether the table holds a key that may be missing; it counts as asked for either way."""
+        self.read.add(name)
+        return name in self.values
+
     def _get(self, name: str, kind: type[_Kind], expected: str) -> _Kind:
         self.read.add(name)
         if name not in self.values:
@@ -82,11 +87,11 @@ class TomlTable:
 
     def optional_text(self, name: str) -> str:
         """Text, or "" where the key is missing."""
-        return self.text(name) if self.has(name) else ""
+        return self.text(name) if self._may_have(name) else ""
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         """True or false."""
-        return self._get(name, bool, "true or false") if self.has(name) else default
+        return self._get(name, bool, "true or false") if self._may_have(name) else default
 
     def integer(self, name: str) -> int:
         """A whole number."""
@@ -94,7 +99,7 @@ class TomlTable:
 
     def whole(self, name: str, *, low: int, high: int, default: int | None = None) -> int:
         """A whole number from `low` to `high`."""
-        if default is not None and not self.has(name):
+        if not self._may_have(name) and default is not None:
             return default
         expected = f"a whole number from {low} to {high}"
         value = self._get(name, int, expected)
@@ -104,7 +109,7 @@ class TomlTable:
 
     def number(self, name: str, *, low: float, high: float, default: float | None = None) -> float:
         """A number from `low` to `high`, both included; a whole number counts as one."""
-        if default is not None and not self.has(name):
+        if not self._may_have(name) and default is not None:
             return default
         expected = f"a number from {low:g} to {high:g}"
         kind = int if type(self.values.get(name)) is int else float
@@ -119,11 +124,11 @@ class TomlTable:
 
     def optional_date(self, name: str) -> dt.date | None:
         """A date, or None where the key is missing."""
-        return self.date(name) if self.has(name) else None
+        return self.date(name) if self._may_have(name) else None
 
     def member(self, name: str, kind: type[_Member], *, default: _Member | None = None) -> _Member:
         """The member of `kind` that the text names."""
-        if default is not None and not self.has(name):
+        if not self._may_have(name) and default is not None:
             return default
         expected = "one of " + ", ".join(kind)
         text = self._get(name, str, expected)
@@ -139,7 +144,7 @@ class TomlTable:
         return count
 
     def _list(self, name: str, kind: type[_Kind], expected: str) -> list[_Kind]:
-        items = self._get(name, list, expected) if self.has(name) else []
+        items = self._get(name, list, expected) if self._may_have(name) else []
         if not all(type(item) is kind and item != "" for item in items):
             raise self.error("bad value", key=name, expected=expected, found=repr(items))
         return items
@@ -163,7 +168,7 @@ class TomlTable:
 
     def optional_table(self, name: str) -> "TomlTable":
         """A table inside this one; an empty one where the key is missing."""
-        return self.table(name) if self.has(name) else self._inner({}, name)
+        return self.table(name) if self._may_have(name) else self._inner({}, name)
 
     def tables(self, name: str) -> "tuple[TomlTable, ...]":
         """A list of tables; empty where the key is missing."""

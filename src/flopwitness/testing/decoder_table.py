@@ -29,7 +29,15 @@ from flopwitness.measure.sources.run_table import decode_run_table
 from flopwitness.measure.sources.source import Source
 from flopwitness.measure.sources.system_json import decode_system_json
 from flopwitness.measure.trace_file import decode_unpacked
-from flopwitness.testing.decoders import calibrations, jetson, meters, nvidia, prometheus, tables
+from flopwitness.testing.decoders import (
+    calibrations,
+    configurations,
+    jetson,
+    meters,
+    nvidia,
+    prometheus,
+    tables,
+)
 from flopwitness.testing.known_decoder import KnownDecoder, read_format
 
 __all__ = ["known_decoders"]
@@ -122,7 +130,8 @@ def known_decoders() -> tuple[KnownDecoder, ...]:
             recordings=("data/mlperf/**/*.txt", "data/mlperf/**/system.json"),
         ),
     )
-    families = (family.decoders() for family in (nvidia, jetson, prometheus, meters, tables, calibrations))
+    readers = (nvidia, jetson, prometheus, meters, tables, calibrations, configurations)
+    families = (family.decoders() for family in readers)
     return (*ours, *_table_decoders(), *_catalogue_decoders(), *chain.from_iterable(families))
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from flopwitness.counting.model import ModelInput, ModelKind, Part, Positions
 from flopwitness.counting.parameters import count_parameters
 from flopwitness.counting.training import AttentionKernel, Masking, OptimizerKind
-from flopwitness.foundation.errors import OutOfRangeError
+from flopwitness.foundation.errors import DecodeError
 from flopwitness.trainers.config import Device, Precision, RunConfig
 
 __all__ = [
@@ -54,12 +54,12 @@ def check_allowed(run: RunConfig, *, where: str = "") -> None:
         where: The file to name in an error.
 
     Raises:
-        OutOfRangeError: The first key that is not on the list, by its path.
+        DecodeError: The first key that is not on the list, by its path.
     """
     for facts in (_model_facts, _freezing_facts, _training_facts, _size_facts):
         for fact in facts(run):
             if not fact.is_right:
-                raise OutOfRangeError(
+                raise DecodeError(
                     "not trained here",
                     where=", ".join(part for part in (where, fact.key) if part),
                     expected=fact.expected,

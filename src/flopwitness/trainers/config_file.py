@@ -45,8 +45,8 @@ def decode_run(data: bytes, *, where: str = "") -> RunConfig:
         where: The file to name in an error.
 
     Raises:
-        DecodeError: Not TOML, or a key is missing, unknown or of another kind.
-        OutOfRangeError: The sizes do not fit each other, or it is no run that this trainer trains.
+        DecodeError: Not TOML, a key is missing, unknown or of another kind, the sizes do not fit each other,
+            or it is no run that this trainer trains.
     """
     if len(data) > LARGEST_CONFIG_BYTES:
         expected = f"at most {LARGEST_CONFIG_BYTES} bytes"

@@ -11,8 +11,8 @@ from flopwitness.catalogue.sourced import (
     decode_sources,
     positive_number,
 )
-from flopwitness.foundation.toml_table import TomlTable, decode_toml
 from flopwitness.foundation.errors import DecodeError
+from flopwitness.foundation.toml_table import TomlTable, decode_toml
 
 SHEET = Source(
     title="A data sheet", publisher="A vendor", url="https://example.org/ds", date=dt.date(2026, 1, 31)

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from flopwitness.counting.model import Experts, FeedForward, Lora, Model, Projection, check_model
-from flopwitness.foundation.errors import OutOfRangeError
+from flopwitness.foundation.errors import DecodeError
 
 Make = Callable[..., Model]
 
@@ -60,7 +60,7 @@ def test_sizes_that_fit_are_accepted(decoder: Make, changes: dict[str, Any]) -> 
 def test_sizes_that_do_not_fit_are_refused_by_their_key(
     decoder: Make, changes: dict[str, Any], key: str
 ) -> None:
-    with pytest.raises(OutOfRangeError) as refused:
+    with pytest.raises(DecodeError) as refused:
         check_model(decoder(**changes), where="m")
     assert refused.value.where == f"m.{key}"
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from flopwitness.foundation.errors import OutOfRangeError
+from flopwitness.foundation.errors import DecodeError
 from flopwitness.trainers.allowed import check_allowed, count_state_bytes, count_tensor_bytes
 from flopwitness.trainers.config import RunConfig
 from flopwitness.trainers.parameters import list_parameters
@@ -40,5 +40,5 @@ def test_the_largest_result_is_logits_hidden_or_kept_scores(make_run: Make) -> N
 def test_without_a_file_the_key_stands_alone(make_run: Make) -> None:
     run = make_run()
     check_allowed(run)
-    with pytest.raises(OutOfRangeError, match=r"^model\.layers: not trained here"):
+    with pytest.raises(DecodeError, match=r"^model\.layers: not trained here"):
         check_allowed(replace(run, model=replace(run.model, layers=2_000)))

@@ -180,6 +180,7 @@ def test_others_end_with_a_process_that_is_killed(config_bytes: Callable[..., by
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},  # a killed process leaves its private folder
     ) as parent:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())

@@ -57,8 +57,8 @@ _COUNTED: Final = (
     ),
     b'spec = "flopwitness/run/v1"\n[chain]\ntokens = 5\n[[chain.layer]]\nin = 2\nout = 3\nlora_rank = 1\n',
     (
-        b'{"model_type": "mixtral", "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,'
-        b' "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 50, "max_position_embeddings": 32}'
+        b'{"model_type": "mixtral", "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, '
+        b'"num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 50, "max_position_embeddings": 32}'
     ),
     b'{"model_type": "gpt2"}',
 )

@@ -48,6 +48,10 @@ dtype = "uint16"
 [checkpoints]
 every = 5
 """
+_MIXTURE: Final = b"""{
+    "model_type": "mixtral", "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 50, "max_position_embeddings": 32
+}"""
 _COUNTED: Final = (
     _RUN.split(b"[optimizer]")[0].replace(
         b"[training]", b"[model.experts]\ncount = 4\nactive = 2\n[training]"
@@ -56,10 +60,7 @@ _COUNTED: Final = (
         b"[training]", b'[model.lora]\nrank = 2\non = ["query", "down"]\n[training]'
     ),
     b'spec = "flopwitness/run/v1"\n[chain]\ntokens = 5\n[[chain.layer]]\nin = 2\nout = 3\nlora_rank = 1\n',
-    (
-        b'{"model_type": "mixtral", "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, '
-        b'"num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 50, "max_position_embeddings": 32}'
-    ),
+    _MIXTURE,
     b'{"model_type": "gpt2"}',
 )
 

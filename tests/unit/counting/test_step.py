@@ -1,9 +1,10 @@
 import csv
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from campaigns.counted_records import RECORDS, describe_row
 
 from flopwitness.counting.gradients import Component
 from flopwitness.counting.model import (
@@ -272,52 +273,19 @@ def test_counts_of_many_layers_are_exact(decoder: Make) -> None:
 
 # The public records: an encoder over random features, with a linear head, instrumented by its author.
 
-RECORDS = (
-    "jetson_orin_nano/runs_25w_trial1.csv",
-    "jetson_orin_nano/runs_25w_trial2.csv",
-    "jetson_orin_nano/runs_15w.csv",
-    "v100_ddp/runs_benign.csv",
-)
-
-
-def recorded(shared_data: Path) -> Iterator[tuple[str, Model, Training, float]]:
-    for name in RECORDS:
-        with (shared_data / "data" / name).open(newline="", encoding="utf-8") as file:
-            for row in csv.DictReader(file):
-                width, heads = int(row["d_model"]), int(row["n_heads"])
-                model = Model(
-                    kind=ModelKind.ENCODER,
-                    layers=int(row["n_layers"]),
-                    d_model=width,
-                    heads=heads,
-                    kv_heads=heads,
-                    head_dim=width // heads,
-                    d_ff=int(row["d_ff"]),
-                    feed_forward=FeedForward.RELU,
-                    sequence=int(row["seq_len"]),
-                    vocabulary=0,
-                    outputs=width,
-                    inputs=ModelInput.FEATURES,
-                    is_pre_norm=False,
-                    has_final_norm=False,
-                    positions=Positions.NONE,
-                )
-                training = Training(
-                    batch=int(row["batch_size"]),
-                    processes=int(row.get("world_size") or 1),
-                    steps=int(row["steps"]),
-                )
-                yield row["run_id"], model, training, float(row["true_tflop"])
-
 
 @pytest.mark.shared_data
 def test_every_recorded_run_is_counted_as_it_was_instrumented(shared_data: Path) -> None:
-    rows = list(recorded(shared_data))
+    rows = []
+    for name in RECORDS:
+        with (shared_data / "data" / name).open(newline="", encoding="utf-8") as file:
+            rows += list(csv.DictReader(file))
     assert len(rows) == 38 + 26 + 26 + 91
-    for run_id, model, training, true_tflop in rows:
+    for row in rows:
+        model, training = describe_row(row)
         step = count_step(model, training)
         flop = training.steps * step.executed_flop
-        assert flop / 1e12 == pytest.approx(true_tflop, rel=1e-5), run_id
+        assert flop / 1e12 == pytest.approx(float(row["true_tflop"]), rel=1e-5), row["run_id"]
         d, d_ff, s = model.d_model, model.d_ff, model.sequence
         closed = model.layers * (24 * d * d + 12 * d * d_ff + 14 * s * d)
-        assert flop == step.tokens * training.steps * closed, run_id
+        assert flop == step.tokens * training.steps * closed, row["run_id"]

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from flopwitness.cli.instrumented import InstrumentedPass, count_instrumented, tell_instrumented
-from flopwitness.cli.options import json_option, option_count
+from flopwitness.cli.options import WholeRange, json_option, option_tokens
 from flopwitness.cli.settings import check_settings_place, find_settings_used
 from flopwitness.cli.told import name_command, tell_settings_used
 from flopwitness.counting.chain import Chain, count_chain
@@ -36,13 +36,13 @@ _INCONSISTENT: Final = 1
 @click.argument("config", type=click.Path(path_type=Path), metavar="CONFIG")
 @click.option(
     "--tokens",
-    callback=option_count,
+    callback=option_tokens,
     metavar="N",
     help="Tokens of the run, for a config.json, such as 1.5e13.",
 )
 @click.option(
     "--sequence",
-    type=click.IntRange(min=1, max=1 << 40),
+    type=WholeRange(min=1, max=1 << 40),
     metavar="N",
     help="Tokens of a row, for a config.json.",
 )
@@ -82,6 +82,8 @@ def command(
         findings = name_command(told, context, settings)
         _answer_chain(counted, findings, as_json=as_json)
         return 0
+    if not counted.has_updates:
+        _check_no_run(None, None, is_instrumented=is_instrumented, expected="a run's configuration")
     seen = count_instrumented(data, where=str(config)) if is_instrumented else None
     if seen is not None:
         told += tell_instrumented(seen)

@@ -5,12 +5,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flopwitness.counting.step import StepCount, count_step
+from flopwitness.foundation.errors import InputError
 from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.integrations.operation_count import OperationCount
 from flopwitness.integrations.operation_counter import OperationCounter
 from flopwitness.integrations.requirement import require_torch
 from flopwitness.trainers.config import DataConfig, DataKind, Device, Precision, RunConfig
 from flopwitness.trainers.config_file import decode_run
+from flopwitness.trainers.memory import check_memory
 
 __all__ = ["InstrumentedPass", "count_instrumented", "tell_instrumented"]
 
@@ -43,7 +45,13 @@ def count_instrumented(data: bytes, *, where: str) -> InstrumentedPass:
     Raises:
         InputError: The trainer does not train it, or PyTorch is not installed.
     """
-    run = _one_pass(decode_run(data, where=where))
+    try:
+        run = _one_pass(decode_run(data, where=where))
+    except InputError as error:
+        raise InputError(
+            "this is not trained here, so nothing can be instrumented", where="--torch", found=str(error)
+        ) from error
+    check_memory(run)
     require_torch()
     from flopwitness.trainers.prepared import prepare_run  # noqa: PLC0415 (loads PyTorch)
     from flopwitness.trainers.trainer import Trainer  # noqa: PLC0415 (see above)

@@ -36,6 +36,7 @@ __all__ = [
     "option_date",
     "option_precisions",
     "option_safety",
+    "option_tokens",
     "option_zone",
     "paths_argument",
     "period_option",
@@ -96,6 +97,15 @@ def option_count(_: click.Context, parameter: click.Parameter, text: str | None)
         DecodeError: Not such a count; the option is named.
     """
     return None if text is None else parse_flop(text, where=parameter.opts[0])
+
+
+def option_tokens(_: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
+    """A count of tokens such as `1.5e13`, exactly; None where the option is absent.
+
+    Raises:
+        DecodeError: Not such a count; the option is named.
+    """
+    return None if text is None else parse_flop(text, where=parameter.opts[0], unit="tokens")
 
 
 def option_date(_: click.Context, __: click.Parameter, text: str | None) -> dt.date | None:

@@ -50,6 +50,7 @@ def decode_counted(
     Raises:
         InputError: The file describes no run that can be counted, or the options do not fit it.
     """
+    data = data.removeprefix(b"\xef\xbb\xbf")
     if data.lstrip()[:1] == b"{":
         return _decode_published(data, where=where, tokens=tokens, sequence=sequence)
     if tokens is not None or sequence is not None:
@@ -89,5 +90,7 @@ def _decode_run(top: TomlTable) -> CountedRun:
 
 def _decode_published(data: bytes, *, where: str, tokens: int | None, sequence: int | None) -> CountedRun:
     model = decode_hugging_face(data, where=where, sequence=sequence)
+    if tokens == 0:
+        raise InputError("no tokens to count", where="--tokens", expected="1 or more", found="0")
     rows = 1 if tokens is None else -(-tokens // model.sequence)
     return CountedRun(model=model, training=Training(batch=1, steps=rows), has_updates=False)

@@ -102,7 +102,7 @@ _SAYS: Final[dict[ConventionId, tuple[str, str]]] = {
         "Epoch AI, 'Data on AI Models: estimation'; EU guidelines' formula 6 P D",
     ),
     ConventionId.KAPLAN: (
-        "6 x parameters without embeddings, positions and head x tokens",
+        "6 x parameters of the layers' matrices x tokens",
         "Kaplan et al. 2020, section 2.1",
     ),
     ConventionId.NANOGPT: (
@@ -115,7 +115,7 @@ _SAYS: Final[dict[ConventionId, tuple[str, str]]] = {
     ),
     ConventionId.MEGATRON: (
         "3 x the forward products, causal attention halved, no router",
-        "Megatron-LM training.py, num_floating_point_operations (since 2024)",
+        "Megatron-LM training.py, num_floating_point_operations (Megatron Core)",
     ),
     ConventionId.MEGATRON_2021: (
         "96 x row x layers x width^2 x (1 + row / 6 width + vocabulary / 16 layers width), a row",
@@ -209,7 +209,7 @@ def _epoch(run: _Run) -> _Shares:
 
 
 def _kaplan(run: _Run) -> _Shares:
-    return _matrices(run) | {Share.VECTORS: run.active(ParameterGroup.VECTORS)}
+    return _matrices(run)
 
 
 def _nanogpt(run: _Run) -> _Shares:

@@ -62,8 +62,9 @@ def decode_hugging_face(data: bytes, *, where: str = "", sequence: int | None = 
             expected="one of " + ", ".join(HUGGING_FACE_TYPES),
             found=repr(kind)[:80],
         )
+    keys.refuse(_FOREIGN if kind != "mixtral" else _FOREIGN - _MIXTRALS)
     model = _READERS[kind](keys, sequence)
-    check_model(model, where=where)
+    check_model(model, place=lambda key: f"{where}, {_NAMES.get(key, key)}")
     return model
 
 
@@ -87,6 +88,28 @@ class _Keys:
                 found="" if value is None else repr(value)[:80],
             )
         return value
+
+    def head_dim(self, d_model: int, heads: int, heads_name: str) -> int:
+        """The width that heads share out, where they share out all of it."""
+        if d_model % heads:
+            raise DecodeError(
+                "does not fit the model",
+                where=f"{self.where}, {heads_name}",
+                expected=f"a divisor of the width ({d_model})",
+                found=str(heads),
+            )
+        return d_model // heads
+
+    def refuse(self, names: frozenset[str]) -> None:
+        """Refuse a key that belongs to another architecture, unless it is null, false or 0."""
+        odd = sorted(name for name in names if self.record.get(name))
+        if odd:
+            raise DecodeError(
+                "a key of another architecture",
+                where=f"{self.where}, {odd[0]}",
+                expected="none, or null",
+                found=repr(self.record[odd[0]])[:80],
+            )
 
     def flag(self, name: str, *, default: bool) -> bool:
         value = self.record.get(name, default)
@@ -117,10 +140,11 @@ def _gpt2(keys: _Keys, sequence: int | None) -> Model:
         d_model=d_model,
         heads=heads,
         kv_heads=heads,
-        head_dim=d_model // heads,
+        head_dim=keys.head_dim(d_model, heads, "n_head"),
         d_ff=keys.size("n_inner", 4 * d_model),
         feed_forward=_ungated(keys.activation("activation_function", "gelu_new")),
         sequence=keys.size("n_positions", 1024) if sequence is None else sequence,
+        position_rows=keys.size("n_positions", 1024),
         vocabulary=vocabulary,
         outputs=vocabulary,
         is_tied=keys.flag("tie_word_embeddings", default=True),
@@ -137,7 +161,7 @@ def _gpt_neox(keys: _Keys, sequence: int | None) -> Model:
         d_model=d_model,
         heads=heads,
         kv_heads=heads,
-        head_dim=d_model // heads,
+        head_dim=keys.head_dim(d_model, heads, "num_attention_heads"),
         d_ff=keys.size("intermediate_size"),
         feed_forward=_ungated(keys.activation("hidden_act", "gelu")),
         sequence=keys.size("max_position_embeddings", 2048) if sequence is None else sequence,
@@ -176,7 +200,9 @@ def _llama(
         d_model=d_model,
         heads=heads,
         kv_heads=keys.size("num_key_value_heads", heads),
-        head_dim=keys.size("head_dim", max(d_model // heads, 1)),
+        head_dim=keys.size("head_dim")
+        if keys.record.get("head_dim") is not None
+        else keys.head_dim(d_model, heads, "num_attention_heads"),
         d_ff=keys.size("intermediate_size"),
         feed_forward=_gated(keys),
         sequence=keys.size("max_position_embeddings") if sequence is None else sequence,
@@ -225,6 +251,19 @@ def _qwen2(keys: _Keys, sequence: int | None) -> Model:
 def _window(keys: _Keys) -> int:
     return 0 if keys.record.get("sliding_window") is None else keys.size("sliding_window")
 
+
+_NAMES: Final = {
+    "layers": "num_hidden_layers",
+    "heads": "num_attention_heads",
+    "kv_heads": "num_key_value_heads",
+    "experts.active": "num_experts_per_tok",
+    "experts.count": "num_local_experts",
+    "sequence": "n_positions",
+}
+"""The files' own names for sizes that do not fit each other."""
+
+_MIXTRALS: Final = frozenset({"num_local_experts", "num_experts_per_tok"})
+_FOREIGN: Final = _MIXTRALS | {"num_experts", "n_routed_experts", "moe_intermediate_size", "kv_lora_rank"}
 
 _READERS: Final[dict[str, Callable[[_Keys, int | None], Model]]] = {
     "gpt2": _gpt2,

@@ -4,6 +4,7 @@ One record describes dense and expert feed-forwards, grouped queries, sliding wi
 adapters and frozen parts, for decoders and encoders. It holds sizes only: no weights, no code.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -139,7 +140,8 @@ class Model:
         head_dim: Width of one head.
         d_ff: Hidden width of a dense feed-forward.
         feed_forward: Its activation.
-        sequence: Longest row [token]; learned positions have as many rows.
+        sequence: Longest row [token].
+        position_rows: Rows of learned positions; 0 is one for each token of a row.
         vocabulary: Rows of the embedding table, and columns of a decoder's head; 0 with features.
         outputs: Width of the head's output; 0 is no head.
         is_tied: The head uses the embedding's matrix.
@@ -172,6 +174,7 @@ class Model:
     sequence: int
     vocabulary: int
     outputs: int
+    position_rows: int = 0
     is_tied: bool = False
     inputs: ModelInput = ModelInput.TOKENS
     window: int = 0
@@ -209,20 +212,19 @@ _LARGEST_SIZE: Final = 1 << 40
 _MOST_LAYERS: Final = 100_000
 
 
-def check_model(model: Model, *, where: str = "") -> None:
+def check_model(model: Model, *, place: Callable[[str], str] = str) -> None:
     """Refuse sizes that describe no transformer.
 
     Args:
         model: The sizes.
-        where: The table to name in an error, such as `run.toml, model`.
+        place: How to name a key in an error, such as `run.toml, model.heads`.
 
     Raises:
         DecodeError: The first size that does not fit the others, by its key.
     """
     for key, is_right, expected, found in _facts(model):
         if not is_right:
-            place = f"{where}.{key}" if where else key
-            raise DecodeError("does not fit the model", where=place, expected=expected, found=str(found))
+            raise DecodeError("does not fit the model", where=place(key), expected=expected, found=str(found))
 
 
 def _facts(model: Model) -> list[tuple[str, bool, str, object]]:
@@ -253,6 +255,12 @@ def _facts(model: Model) -> list[tuple[str, bool, str, object]]:
             not model.is_tied or model.outputs == model.vocabulary > 0,
             f"a head of the vocabulary's width ({model.vocabulary}) to tie",
             model.outputs,
+        ),
+        (
+            "sequence",
+            model.position_rows == 0 or model.sequence <= model.position_rows,
+            f"at most as many as there are positions ({model.position_rows})",
+            model.sequence,
         ),
         ("window", 0 <= model.window <= _LARGEST_SIZE, "0 (none) or a number of keys", model.window),
         (

@@ -103,7 +103,7 @@ def _outside(model: Model) -> Iterator[_Tensor]:
     if model.inputs is ModelInput.TOKENS:
         yield _Tensor(ParameterGroup.EMBEDDING, Part.EMBEDDING, table, table)
     if model.positions is Positions.LEARNED:
-        size = model.sequence * model.d_model
+        size = (model.position_rows or model.sequence) * model.d_model
         yield _Tensor(ParameterGroup.POSITIONS, Part.EMBEDDING, size, size)
     norms = int(model.has_embedding_norm) + int(model.has_final_norm)
     yield _Tensor(ParameterGroup.VECTORS, Part.NORM, norms * _norm_size(model), norms * _norm_size(model))

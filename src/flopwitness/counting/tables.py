@@ -49,6 +49,8 @@ def read_model(table: TomlTable) -> Model:
     kind = table.member("kind", ModelKind)
     d_model, heads = size("d_model"), size("heads")
     inputs = table.member("input", ModelInput, default=ModelInput.TOKENS)
+    if inputs is ModelInput.FEATURES and table.has("vocabulary"):
+        raise table.error("features have no vocabulary", key="vocabulary", expected="outputs in its place")
     vocabulary = size("vocabulary") if inputs is ModelInput.TOKENS else 0
     layers = table.whole("layers", low=1, high=100_000)
     window = table.whole("window", low=1, high=LARGEST_SIZE, default=0)
@@ -82,7 +84,7 @@ def read_model(table: TomlTable) -> Model:
         dropout=table.number("dropout", low=0.0, high=0.99, default=0.0),
     )
     table.close()
-    check_model(model, where=table.place())
+    check_model(model, place=table.place)
     return model
 
 

@@ -28,7 +28,9 @@ def decode_toml(data: bytes, *, where: str = "") -> "TomlTable":
     """
     try:
         return TomlTable(values=tomllib.loads(data.decode("utf-8")), where=where)
-    except (UnicodeDecodeError, RecursionError, ValueError) as error:
+    except RecursionError:
+        raise DecodeError("not TOML", where=where, expected="TOML 1.0", found="nested too deep") from None
+    except (UnicodeDecodeError, ValueError) as error:
         raise DecodeError("not TOML", where=where, expected="TOML 1.0", found=str(error)[:160]) from None
 
 

@@ -61,24 +61,25 @@ def decode_flop(text: str, *, where: str = "") -> int:
     return int(text)
 
 
-def parse_flop(text: str, *, where: str = "") -> int:
+def parse_flop(text: str, *, where: str = "", unit: str = "operations") -> int:
     """The count that a person wrote: `10000`, `1e25`, `2.5e24`, exactly.
 
     Args:
         text: A decimal number in ASCII digits, with or without an exponent; at most 64 digits before the
             point and 200 characters in all.
         where: The place to name in an error.
+        unit: What is counted.
 
     Raises:
         DecodeError: Not a number, negative, not whole, or too large.
     """
-    expected = "a whole number of operations such as 10000 or 2.5e24"
+    expected = f"a whole number of {unit} such as 10000 or 2.5e24"
     written = text.strip()
     if len(written) > _LONGEST_NUMBER or not _WRITTEN_NUMBER.fullmatch(written):
         raise DecodeError("not a number", where=where, expected=expected, found=repr(text[:80]))
     value = Decimal(written)
     if value < 0 or value.adjusted() > _LARGEST_EXPONENT:
-        raise DecodeError("not a count of operations", where=where, expected=expected, found=repr(text[:80]))
+        raise DecodeError(f"not a count of {unit}", where=where, expected=expected, found=repr(text[:80]))
     fraction = Fraction(value) if value.adjusted() >= -_LARGEST_EXPONENT else Fraction(1, 2)
     if fraction.denominator != 1:
         raise DecodeError("not a whole number", where=where, expected=expected, found=repr(text[:80]))

@@ -15,6 +15,7 @@ from flopwitness.foundation.errors import DecodeError, InputError
 __all__ = ["GLOBAL_ROW", "total_of_module_table"]
 
 GLOBAL_ROW: Final = "Global"
+_LONGEST_NAME: Final = 2_000
 
 
 def total_of_module_table(rows: Mapping[str, object], *, where: str = "module table") -> int:
@@ -37,7 +38,7 @@ def total_of_module_table(rows: Mapping[str, object], *, where: str = "module ta
     for name, flop in totals.items():
         if flop > totals[holder]:
             raise InputError(
-                f"the row {name} exceeds the row {holder or 'of the root'}, which should contain it",
+                f"the row {name[:80]} exceeds the row {holder or 'of the root'}, which should contain it",
                 where=where,
                 expected=f"at most {totals[holder]}",
                 found=str(flop),
@@ -55,28 +56,32 @@ def _row_of_everything(totals: Mapping[str, int], where: str) -> str:
             "the total cannot be told: several roots, and no row of everything",
             where=where,
             expected=f"a row {GLOBAL_ROW}, or one root",
-            found=", ".join(sorted(roots)[:5]),
+            found=", ".join(root[:80] for root in sorted(roots)[:5]),
         )
     return roots[0]
 
 
 def _has_parent(name: str, totals: Mapping[str, int]) -> bool:
     """Whether any row stands for what contains this one; the root of all may have an empty name."""
-    steps = name.split(".")
-    prefixes = {".".join(steps[:length]) for length in range(1, len(steps))}
-    return bool(prefixes & totals.keys()) or (name != "" and "" in totals)
+    prefix = name
+    for _ in range(name.count(".")):
+        prefix = prefix.rpartition(".")[0]
+        if prefix in totals:
+            return True
+    return name != "" and "" in totals
 
 
 def _row_total(name: object, row: object, where: str) -> int:
-    if not isinstance(name, str):
-        raise DecodeError("a row without a name", where=where, expected="text", found=repr(name)[:80])
+    if not isinstance(name, str) or len(name) > _LONGEST_NAME:
+        expected = f"text of at most {_LONGEST_NAME} characters"
+        raise DecodeError("not a module's name", where=where, expected=expected, found=repr(name)[:80])
     parts = list(row.values()) if isinstance(row, Mapping) else [row]
     total = 0
     for part in parts:
         if isinstance(part, bool) or not isinstance(part, int) or part < 0:
             raise DecodeError(
                 "not a count of operations",
-                where=f"{where}, row {name}",
+                where=f"{where}, row {name[:80]}",
                 expected="a whole number, at least 0",
                 found=repr(part)[:80],
             )

@@ -1,22 +1,21 @@
 """A declared run from its start, or from its newest checkpoint, to its end, with all that is kept of it."""
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from flopwitness.counting.parameters import count_parameters
-from flopwitness.foundation.errors import InputError, OutOfRangeError
+from flopwitness.foundation.errors import InputError
 from flopwitness.foundation.units import NANOSECOND_PER_SECOND
 from flopwitness.foundation.verdict import Finding, Severity
 from flopwitness.trainers.agreement import AgreementCheck, is_boundary
-from flopwitness.trainers.allowed import count_state_bytes
 from flopwitness.trainers.checkpoint import save_checkpoint
 from flopwitness.trainers.checkpoint_record import RunIdentity
-from flopwitness.trainers.config import Device, RunConfig
+from flopwitness.trainers.config import RunConfig
 from flopwitness.trainers.environment import describe_environment
 from flopwitness.trainers.losses import LossLog
+from flopwitness.trainers.memory import check_memory
 from flopwitness.trainers.observer import Observer, StepOutcome
 from flopwitness.trainers.order import RowPlan
 from flopwitness.trainers.prepared import PreparedRun, prepare_run
@@ -78,7 +77,8 @@ def train_run(request: TrainRequest, *, observers: Sequence[Observer] = ()) -> T
         Writes the run's folder; starts and ends processes where the run has several.
     """
     run = request.run
-    _check_place(run)
+    choose_device(run, rank=run.training.processes - 1)
+    check_memory(run)
     prepared = prepare_run(run, folder=request.folder, binding=request.binding)
     with ExitStack() as stack:
         folder, found = None, None
@@ -96,20 +96,6 @@ def train_run(request: TrainRequest, *, observers: Sequence[Observer] = ()) -> T
         if stop > first:
             _carry_out(request, prepared, folder, found, stop, [meter, *observers])
         return _report(request, prepared, folder, found, meter, findings)
-
-
-def _check_place(run: RunConfig) -> None:
-    """Refuse a run for which this computer has no device or no memory."""
-    choose_device(run, rank=run.training.processes - 1)
-    needed = count_state_bytes(run) * run.training.processes
-    present = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if run.device is Device.CPU and needed > present:
-        raise OutOfRangeError(
-            "does not fit this computer's memory",
-            where="model",
-            expected=f"at most {present} bytes of weights, gradients and moments",
-            found=f"{needed} bytes",
-        )
 
 
 def _choose_stop(request: TrainRequest, first: int) -> int:

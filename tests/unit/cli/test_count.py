@@ -62,7 +62,18 @@ def test_a_run_names_its_own_tokens() -> None:
         call(str(EXAMPLES / "mixture.toml"), "--tokens", "5")
 
 
-@pytest.mark.parametrize("words", [["--tokens", "-1"], ["--tokens", "many"], ["--sequence", "0"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--tokens", "-1"],
+        ["--tokens", "many"],
+        ["--tokens", "0"],
+        ["--sequence", "0"],
+        ["--sequence", "1.5"],
+        ["--sequence", "1e3"],
+        ["--torch"],
+    ],
+)
 def test_options_that_are_no_counts_are_wrong_use(words: list[str], tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text('{"model_type": "gpt2"}')
@@ -111,7 +122,9 @@ def test_a_table_of_modules_is_no_run(cases: Path, option: list[str]) -> None:
 def test_a_chain_and_a_mixture_are_not_trained_here() -> None:
     with pytest.raises(InputError, match="--torch: no run to count"):
         call(str(EXAMPLES / "adapters.toml"), "--torch")
-    with pytest.raises(InputError, match=r"mixture.toml, optimizer: missing key"):
+    with pytest.raises(
+        InputError, match=r"--torch: this is not trained here.*mixture.toml, optimizer: missing key"
+    ):
         call(str(EXAMPLES / "mixture.toml"), "--torch")
 
 
@@ -142,3 +155,10 @@ def test_counts_that_differ_contradict_each_other(
     text = capsys.readouterr().out
     assert "counts-differ  CONTRADICTION: executed FLOP of one pass" in text
     assert "2.08 % more than the closed form" in text
+
+
+def test_tokens_are_named_as_what_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "config.json"
+    config.write_text('{"model_type": "gpt2"}')
+    assert _main(["count", str(config), "--tokens", "1.5"]) == 2
+    assert "a whole number of tokens" in capsys.readouterr().err

@@ -48,9 +48,9 @@ def megatron(*, s: int, layers: int, h: int, q: int, kv: int, ffn: int, matrices
 def test_the_formulas_give_what_their_authors_give(decoder: Make) -> None:
     conventions = counted(decoder())
     parameters = count_parameters(decoder())
-    n, table, positions, head = parameters.total, 50 * 8, 16 * 8, 8 * 50
+    n, table, positions = parameters.total, 50 * 8, 16 * 8
     assert conventions[ConventionId.EPOCH].flop == epoch(n)
-    assert conventions[ConventionId.KAPLAN].flop == epoch(n - table - positions - head)
+    assert conventions[ConventionId.KAPLAN].flop == 6 * TOKENS * 2 * 8 * 2 * (2 * 8 + 32)
     assert conventions[ConventionId.NANOGPT].flop == nanogpt(n - positions, layers=2, heads=4, q=2, t=16)
     assert conventions[ConventionId.TORCHTITAN].flop == nanogpt(
         n - table - positions, layers=2, heads=4, q=2, t=16

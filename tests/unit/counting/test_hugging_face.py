@@ -90,6 +90,13 @@ def test_the_row_may_be_shorter_than_the_model_allows() -> None:
     assert decode_hugging_face(data, sequence=8192).sequence == 8192
 
 
+def test_a_shorter_row_leaves_learned_positions_as_they_are() -> None:
+    data = json.dumps({"model_type": "gpt2"}).encode()
+    assert count_parameters(decode_hugging_face(data, sequence=128)).total == 124_439_808
+    with pytest.raises(InputError, match=r"n_positions: does not fit the model .*\(1024\); found 4096"):
+        decode_hugging_face(data, where="c.json", sequence=4096)
+
+
 def test_a_window_is_in_every_layer() -> None:
     model = decode_hugging_face(json.dumps(PUBLISHED["mistral-7b"][0]).encode())
     assert (model.window, model.window_layers) == (4096, 32)
@@ -110,8 +117,14 @@ def test_a_window_is_in_every_layer() -> None:
         ({"hidden_size": 4096.0}, "c.json, hidden_size: bad value"),
         ({"hidden_size": True}, "c.json, hidden_size: bad value"),
         ({"hidden_size": 1 << 41}, "c.json, hidden_size: bad value"),
-        ({"num_key_value_heads": 7}, "c.json.kv_heads: does not fit the model"),
-        ({"num_hidden_layers": 1_000_000}, "c.json.layers: does not fit the model"),
+        ({"num_key_value_heads": 7}, "c.json, num_key_value_heads: does not fit the model"),
+        ({"num_hidden_layers": 1_000_000}, "c.json, num_hidden_layers: does not fit the model"),
+        ({"num_attention_heads": 31, "num_key_value_heads": 1}, "c.json, num_attention_heads: does not fit"),
+        ({"num_experts": 8}, "c.json, num_experts: a key of another architecture"),
+        ({"num_local_experts": 8}, "c.json, num_local_experts: a key of another architecture"),
+        ({"model_type": "mixtral", "kv_lora_rank": 512}, "c.json, kv_lora_rank: a key of another"),
+        ({"model_type": "mixtral", "num_experts_per_tok": 9}, "c.json, num_experts_per_tok: does not fit"),
+        ({"model_type": "gpt2", "n_embd": 100}, "c.json, n_head: does not fit the model"),
         ({"hidden_act": "mish"}, "c.json, hidden_act: an activation that is not known here"),
         ({"hidden_act": {}}, "c.json, hidden_act: an activation that is not known here"),
         ({"tie_word_embeddings": "no"}, "c.json, tie_word_embeddings: bad value"),

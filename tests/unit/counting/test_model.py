@@ -23,7 +23,7 @@ Make = Callable[..., Model]
     ],
 )
 def test_sizes_that_fit_are_accepted(decoder: Make, changes: dict[str, Any]) -> None:
-    check_model(decoder(**changes), where="m")
+    check_model(decoder(**changes), place=lambda name: f"m.{name}")
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,7 @@ def test_sizes_that_fit_are_accepted(decoder: Make, changes: dict[str, Any]) -> 
         ({"window_layers": 1}, "window_layers"),
         ({"window": 1, "window_layers": 3}, "window_layers"),
         ({"frozen_layers": 3}, "frozen_layers"),
+        ({"position_rows": 15}, "sequence"),
         ({"dropout": 1.0}, "dropout"),
         ({"dropout": float("nan")}, "dropout"),
         ({"experts": Experts(count=2, active=3, d_ff=1, shared_d_ff=1)}, "experts.active"),
@@ -61,7 +62,7 @@ def test_sizes_that_do_not_fit_are_refused_by_their_key(
     decoder: Make, changes: dict[str, Any], key: str
 ) -> None:
     with pytest.raises(DecodeError) as refused:
-        check_model(decoder(**changes), where="m")
+        check_model(decoder(**changes), place=lambda name: f"m.{name}")
     assert refused.value.where == f"m.{key}"
 
 

@@ -150,7 +150,7 @@ def test_every_key_of_a_training_that_counts_is_read() -> None:
         (SMALL + "kv_heads = 3\n", "model.kv_heads: does not fit the model (expected a divisor of heads (8)"),
         (SMALL + "layer = 2\n", "model.layer: unknown key"),
         (SMALL.replace("vocabulary = 1000", ""), "model.vocabulary: missing key"),
-        (SMALL + "input = 'features'\n", "model.vocabulary: unknown key"),
+        (SMALL + "input = 'features'\n", "model.vocabulary: features have no vocabulary"),
         (SMALL + "tied = true\noutputs = 10\n", "model.tied: does not fit the model (expected a head of the"),
         (SMALL + "window_layers = 2\n", "model.window_layers: does not fit"),
         (SMALL + "window = 0\n", "model.window: out of range"),

@@ -58,3 +58,10 @@ def test_what_is_no_table_of_counts_is_refused(rows: dict[str, object]) -> None:
     with pytest.raises(DecodeError) as caught:
         total_of_module_table(rows, where="flops.json")
     assert "flops.json" in caught.value.where
+
+
+def test_a_deep_name_is_looked_up_prefix_by_prefix() -> None:
+    deep = "a" + ".b" * 900
+    assert total_of_module_table({"a": 7, deep: 3}) == 7
+    with pytest.raises(DecodeError, match="not a module's name"):
+        total_of_module_table({"a": 7, "a" + ".b" * 100_000: 3})

@@ -117,7 +117,10 @@ def test_fresh_processes_end_where_one_run_in_one_go_ends(call: Call, config: Pa
     assert _weights(tmp_path / "parts") == _weights(tmp_path / "whole")
 
 
-def test_an_interrupt_ends_with_its_status_and_is_resumed(call: Call, config: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_with_its_status_and_is_resumed(
+    call: Call, config: Path, tmp_path: Path, ending: signal.Signals
+) -> None:
     config.write_text(CONFIG.replace("steps = 30", "steps = 1000000").replace("every = 7", "every = 20"))
     out = tmp_path / "out"
     command = [sys.executable, "-m", "flopwitness", "train", str(config), "--out", str(out)]
@@ -125,7 +128,7 @@ def test_an_interrupt_ends_with_its_status_and_is_resumed(call: Call, config: Pa
         while not (out / "checkpoints" / "step-000020").exists():
             assert process.poll() is None
             time.sleep(0.02)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(ending)
         answer, told = process.communicate(timeout=30)
     assert (process.returncode, answer, told) == (130, "", "flopwitness: interrupted\n")
     assert all(path.name.startswith("step-") for path in (out / "checkpoints").iterdir())
@@ -259,3 +262,44 @@ def test_every_example_starts(call: Call, tmp_path: Path, path: Path) -> None:
     status, out, err = call(copy, "--stop-after", 2)
     assert (status, err) == (0, "")
     assert "1 to 2 of" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "told"),
+    [
+        (["--stop-after", "31"], {}, "--stop-after: the run has no such step"),
+        ([], {"WORLD_SIZE": "2"}, "training.processes: started by another launcher"),
+    ],
+)
+def test_what_is_refused_leaves_no_folder(
+    config: Path, tmp_path: Path, words: list[str], variables: dict[str, str], told: str
+) -> None:
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "flopwitness", "train", str(config), "--out", str(out), *words]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=os.environ | variables, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"flopwitness: {told}")
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("key", ["layers", "d_model", "steps", "seed", "learning_rate", "every"])
+def test_a_number_of_very_many_digits_is_refused_in_one_line(call: Call, config: Path, key: str) -> None:
+    lines = [
+        f"{key} = 0x{'f' * 5000}" if line.startswith(f"{key} =") else line for line in CONFIG.splitlines()
+    ]
+    config.write_text("\n".join(lines))
+    status, out, err = call(config)
+    assert (status, out) == (2, "")
+    assert f".{key}: " in err
+    assert err.count("\n") == 1
+
+
+def test_stopping_before_the_first_step_keeps_the_initial_weights(
+    call: Call, config: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    assert call(config, "--out", out, "--stop-after", 0)[0] == 0
+    assert [path.name for path in (out / "checkpoints").iterdir()] == ["step-000000"]
+    assert call(config, "--out", out, "--resume")[0] == 0

@@ -2,10 +2,13 @@
 
 import importlib
 import os
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
-from typing import Final
+from types import FrameType, ModuleType
+from typing import Final, NoReturn
 
 import click
 from rich.console import Console
@@ -76,15 +79,32 @@ def command(
         is_resumed=is_resumed,
         stop_after=stop_after,
     )
-    with TrainingProgress(
-        Console(file=sys.stderr), steps=run.training.steps, executed_flop=request.flop.executed_flop
-    ) as progress:
+    with (
+        _ended_like_an_interrupt(),
+        TrainingProgress(
+            Console(file=sys.stderr), steps=run.training.steps, executed_flop=request.flop.executed_flop
+        ) as progress,
+    ):
         report = loop.train_run(request, observers=[progress])
     if as_json:
         click.echo(encode_answer(render_training(report)))
     else:
         click.echo(render_training_text(report), nl=False)
     return 0
+
+
+@contextmanager
+def _ended_like_an_interrupt() -> Iterator[None]:
+    """SIGTERM, which schedulers send, takes the way of an interrupt: one line, and nothing left half."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt
+
+    old = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, old)
 
 
 def _load_trainer() -> ModuleType:

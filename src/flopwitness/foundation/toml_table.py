@@ -14,7 +14,7 @@ from typing import TypeVar
 from flopwitness.foundation.errors import DecodeError
 from flopwitness.foundation.units import decode_flop
 
-__all__ = ["TomlTable", "decode_toml"]
+__all__ = ["TomlTable", "decode_toml", "show_value"]
 
 _Kind = TypeVar("_Kind")
 _Member = TypeVar("_Member", bound=StrEnum)
@@ -32,6 +32,14 @@ def decode_toml(data: bytes, *, where: str = "") -> "TomlTable":
         raise DecodeError("not TOML", where=where, expected="TOML 1.0", found="nested too deep") from None
     except (UnicodeDecodeError, ValueError) as error:
         raise DecodeError("not TOML", where=where, expected="TOML 1.0", found=str(error)[:160]) from None
+
+
+def show_value(value: object) -> str:
+    """A value as it is written, for an error; Python refuses to write integers of very many digits."""
+    try:
+        return repr(value)
+    except ValueError:
+        return "a number of too many digits"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -77,7 +85,7 @@ class TomlTable:
             raise self.error("missing key", key=name, expected=expected)
         value = self.values[name]
         if not isinstance(value, kind) or type(value) is not kind:  # a bool is no int, a time no date
-            raise self.error("bad value", key=name, expected=expected, found=repr(value))
+            raise self.error("bad value", key=name, expected=expected, found=show_value(value))
         return value
 
     def text(self, name: str) -> str:
@@ -106,7 +114,7 @@ class TomlTable:
         expected = f"a whole number from {low} to {high}"
         value = self._get(name, int, expected)
         if not low <= value <= high:
-            raise self.error("out of range", key=name, expected=expected, found=str(value))
+            raise self.error("out of range", key=name, expected=expected, found=show_value(value))
         return value
 
     def number(self, name: str, *, low: float, high: float, default: float | None = None) -> float:
@@ -117,7 +125,7 @@ class TomlTable:
         kind = int if type(self.values.get(name)) is int else float
         value = self._get(name, kind, expected)
         if not low <= value <= high:  # no NaN passes
-            raise self.error("out of range", key=name, expected=expected, found=str(value))
+            raise self.error("out of range", key=name, expected=expected, found=show_value(value))
         return float(value)
 
     def date(self, name: str) -> dt.date:
@@ -135,7 +143,7 @@ class TomlTable:
         expected = "one of " + ", ".join(kind)
         text = self._get(name, str, expected)
         if text not in [str(member) for member in kind]:
-            raise self.error("bad value", key=name, expected=expected, found=repr(text))
+            raise self.error("bad value", key=name, expected=expected, found=show_value(text))
         return kind(text)
 
     def positive_count(self, name: str) -> int:
@@ -148,7 +156,7 @@ class TomlTable:
     def _list(self, name: str, kind: type[_Kind], expected: str) -> list[_Kind]:
         items = self._get(name, list, expected) if self._may_have(name) else []
         if not all(type(item) is kind and item != "" for item in items):
-            raise self.error("bad value", key=name, expected=expected, found=repr(items))
+            raise self.error("bad value", key=name, expected=expected, found=show_value(items))
         return items
 
     def texts(self, name: str) -> tuple[str, ...]:
@@ -161,7 +169,7 @@ class TomlTable:
         items = self._list(name, int, expected)
         odd = next((item for item in items if not low <= item <= high), None)
         if odd is not None:
-            raise self.error("out of range", key=name, expected=expected, found=str(odd))
+            raise self.error("out of range", key=name, expected=expected, found=show_value(odd))
         return tuple(items)
 
     def table(self, name: str) -> "TomlTable":

@@ -21,7 +21,7 @@ import safetensors.torch
 import torch
 
 from flopwitness.foundation.digest import Digest, digest_bytes, digest_file
-from flopwitness.foundation.errors import DecodeError, FlopwitnessError, InputError
+from flopwitness.foundation.errors import DecodeError, FlopwitnessError, InputError, OutOfRangeError
 from flopwitness.foundation.files import FULL_ERRNOS, read_bounded
 from flopwitness.trainers.checkpoint_record import CheckpointRecord, RunIdentity, decode_record, encode_record
 from flopwitness.trainers.config import RunConfig
@@ -53,12 +53,16 @@ def save_checkpoint(folder: Path, state: TrainState, identity: RunIdentity, *, r
         rows_taken: Rows taken so far over all processes.
 
     Raises:
+        OutOfRangeError: A weight or moment is not finite: no reader would take such a checkpoint.
         InputError: The place cannot be written.
         FlopwitnessError: The disk is full.
 
     Side effects:
         Creates or replaces the folder. Whatever fails, nothing new is left.
     """
+    odd = next((name for name, tensor in state.buffers() if not bool(torch.isfinite(tensor).all())), None)
+    if odd is not None:
+        raise OutOfRangeError("not finite", where=f"step {state.step}, {odd}", expected="finite numbers")
     part: Path | None = None
     try:
         part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=PART_SUFFIX))

@@ -11,7 +11,7 @@ from flopwitness.counting.config import RUN_SPEC
 from flopwitness.counting.tables import read_model, read_training
 from flopwitness.counting.training import OptimizerKind, Training
 from flopwitness.foundation.errors import DecodeError
-from flopwitness.foundation.toml_table import TomlTable, decode_toml
+from flopwitness.foundation.toml_table import TomlTable, decode_toml, show_value
 from flopwitness.trainers.allowed import check_allowed
 from flopwitness.trainers.config import (
     DataConfig,
@@ -112,9 +112,9 @@ def _read_betas(table: TomlTable) -> tuple[float, float]:
     value, expected = table.values["betas"], f"two numbers from 0 to {_LARGEST_BETA:g}"
     numbers = value if isinstance(value, list) else []
     if len(numbers) != len(_ADAMW_BETAS) or any(type(item) not in (int, float) for item in numbers):
-        raise table.error("bad value", key="betas", expected=expected, found=repr(value))
+        raise table.error("bad value", key="betas", expected=expected, found=show_value(value))
     if not all(0 <= item <= _LARGEST_BETA for item in numbers):
-        raise table.error("out of range", key="betas", expected=expected, found=repr(value))
+        raise table.error("out of range", key="betas", expected=expected, found=show_value(value))
     return float(numbers[0]), float(numbers[1])
 
 

@@ -20,7 +20,7 @@ from flopwitness.trainers.observer import Observer, StepOutcome
 from flopwitness.trainers.order import RowPlan
 from flopwitness.trainers.prepared import PreparedRun, prepare_run
 from flopwitness.trainers.process_child import ProcessJob
-from flopwitness.trainers.processes import join_processes
+from flopwitness.trainers.processes import check_launcher, join_processes
 from flopwitness.trainers.report import StepFlop, TrainingReport
 from flopwitness.trainers.run_folder import FoundState, RunFolder, open_folder
 from flopwitness.trainers.state import TrainState
@@ -77,6 +77,8 @@ def train_run(request: TrainRequest, *, observers: Sequence[Observer] = ()) -> T
         Writes the run's folder; starts and ends processes where the run has several.
     """
     run = request.run
+    _check_stop(request)
+    check_launcher()
     choose_device(run, rank=run.training.processes - 1)
     check_memory(run)
     prepared = prepare_run(run, folder=request.folder, binding=request.binding)
@@ -88,24 +90,22 @@ def train_run(request: TrainRequest, *, observers: Sequence[Observer] = ()) -> T
             )
             found = folder.find_newest(run, prepared.identity)
         first = found.state.step if found else 0
-        stop = _choose_stop(request, first)
+        stop = max(first, run.training.steps if request.stop_after is None else request.stop_after)
         findings = _tell_damaged(found)
         if folder is not None:
             findings += _note_environment(folder, run, first)
         meter = _Meter()
-        if stop > first:
+        if stop > first or (folder is not None and found is None):
             _carry_out(request, prepared, folder, found, stop, [meter, *observers])
         return _report(request, prepared, folder, found, meter, findings)
 
 
-def _choose_stop(request: TrainRequest, first: int) -> int:
-    steps = request.run.training.steps
-    stop = steps if request.stop_after is None else request.stop_after
-    if not 0 <= stop <= steps:
+def _check_stop(request: TrainRequest) -> None:
+    steps, stop = request.run.training.steps, request.stop_after
+    if stop is not None and not 0 <= stop <= steps:
         raise InputError(
             "the run has no such step", where="--stop-after", expected=f"0 to {steps}", found=str(stop)
         )
-    return max(stop, first)
 
 
 def _carry_out(

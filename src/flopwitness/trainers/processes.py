@@ -20,7 +20,7 @@ from flopwitness.trainers.group import Group, PlayedGroup
 from flopwitness.trainers.joined_group import JoinedGroup, LostError
 from flopwitness.trainers.process_child import ProcessJob
 
-__all__ = ["join_processes"]
+__all__ = ["check_launcher", "join_processes"]
 
 _LOOPBACK: Final = "lo0" if sys.platform == "darwin" else "lo"
 _VARIABLES: Final = {
@@ -28,6 +28,21 @@ _VARIABLES: Final = {
     "NCCL_SOCKET_IFNAME": _LOOPBACK,
     "TORCH_CPP_LOG_LEVEL": "FATAL",  # a lost process is told once, by us
 }
+
+
+def check_launcher(*, variables: Mapping[str, str] = os.environ) -> None:
+    """Refuse to start processes where another launcher has started several of this one.
+
+    Raises:
+        InputError: There is such a launcher.
+    """
+    if variables.get("WORLD_SIZE", "1") != "1":
+        raise InputError(
+            "started by another launcher",
+            where="training.processes",
+            expected="no WORLD_SIZE in the environment: the run starts its own processes",
+            found=variables["WORLD_SIZE"],
+        )
 
 
 @contextmanager
@@ -48,13 +63,7 @@ def join_processes(
     Side effects:
         Starts processes and ends them all, whatever happens.
     """
-    if variables.get("WORLD_SIZE", "1") != "1":
-        raise InputError(
-            "started by another launcher",
-            where="training.processes",
-            expected="no WORLD_SIZE in the environment: the run starts its own processes",
-            found=variables["WORLD_SIZE"],
-        )
+    check_launcher(variables=variables)
     if run.training.processes == 1:
         yield PlayedGroup(1)
         return

@@ -11,14 +11,14 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from flopwitness.foundation.encoding import JsonValue, decode_json, encode_canonical
-from flopwitness.foundation.errors import DecodeError, InputError
-from flopwitness.foundation.files import read_bounded, write_whole
+from flopwitness.foundation.errors import DecodeError, FlopwitnessError, InputError
+from flopwitness.foundation.files import FULL_ERRNOS, read_bounded, write_whole
 from flopwitness.trainers.checkpoint import PART_SUFFIX, load_checkpoint
 from flopwitness.trainers.checkpoint_record import RunIdentity
 from flopwitness.trainers.config import RunConfig, digest_run
@@ -149,37 +149,57 @@ def open_folder(path: Path, data: bytes, run: RunConfig, *, is_resumed: bool) ->
     Raises:
         InputError: The folder holds another run, none, or something else, or it cannot be written, or
             another process trains in it.
+        FlopwitnessError: The disk is full.
     """
-    try:
-        if is_resumed:
-            _check_same_run(path, run)
-        else:
-            _start(path, data)
-        with (path / CONFIG_FILE).open("rb") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InputError("another process trains in this folder", where=str(path)) from None
+    with ExitStack() as stack:
+        try:
+            if not is_resumed:
+                _make_folder(path)
+            elif not path.is_dir():
+                raise InputError("no run to resume", where=str(path), expected=f"a folder with {CONFIG_FILE}")
+            _lock(path, stack)
+            if is_resumed:
+                _check_same_run(path, run)
+            else:
+                _start(path, data)
             _clear_parts(path / CHECKPOINTS)
-            yield RunFolder(path=path)
-    except PermissionError as error:
-        raise InputError("cannot be written", where=str(path), found=str(error.strerror)) from error
+        except OSError as error:
+            kind = FlopwitnessError if error.errno in FULL_ERRNOS else InputError
+            raise kind("cannot be written", where=str(path), found=str(error.strerror)) from error
+        yield RunFolder(path=path)
+
+
+def _make_folder(path: Path) -> None:
+    """Make the folder of a new run where there is none."""
+    if os.path.lexists(path) and not path.is_dir():
+        raise InputError("cannot be written", where=str(path), expected="a folder, or none yet")
+    if not path.parent.is_dir():
+        raise InputError("cannot be written", where=str(path), found="no such folder above it")
+    path.mkdir(exist_ok=True)
+
+
+def _lock(path: Path, stack: ExitStack) -> None:
+    """Keep every other process out of the folder until the stack is closed."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    stack.callback(os.close, handle)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InputError("another process trains in this folder", where=str(path)) from None
 
 
 def _start(path: Path, data: bytes) -> None:
-    """Make the folder of a new run; a folder that is there must be empty."""
-    if os.path.lexists(path) and not path.is_dir():
-        raise InputError("cannot be written", where=str(path), expected="a folder, or none yet")
-    if path.is_dir() and list(path.iterdir()):
+    """Begin a new run in a folder that holds nothing but what a start that was killed left."""
+    for entry in list(os.scandir(path)):
+        if entry.name.startswith(f".{CONFIG_FILE}.") and entry.name.endswith(PART_SUFFIX):
+            Path(entry.path).unlink(missing_ok=True)
+    if list(path.iterdir()):
         is_run = (path / CONFIG_FILE).is_file()
         raise InputError(
             "the folder holds a run already" if is_run else "the folder is not empty",
             where=str(path),
             expected="another folder, or --resume" if is_run else "an empty folder, or none yet",
         )
-    if not path.parent.is_dir():
-        raise InputError("cannot be written", where=str(path), found="no such folder above it")
-    path.mkdir(exist_ok=True)
     write_whole(path / CONFIG_FILE, data)
     (path / CHECKPOINTS).mkdir()
 

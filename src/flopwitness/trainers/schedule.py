@@ -26,7 +26,8 @@ def learning_rate(run: RunConfig, step: int) -> float:
 
     Returns:
         A straight line from 0 at step 0 up to the highest rate at step `warmup_steps`; then what `kind` says,
-        down to `final_fraction` of the highest, which the last step has exactly.
+        down to `final_fraction` of the highest, which the last step has exactly, unless the warm-up
+        leaves no step after its own.
     """
     schedule, highest = run.schedule, run.optimizer.learning_rate
     if step < schedule.warmup_steps:

@@ -15,7 +15,7 @@ import safetensors.torch
 import torch
 
 from flopwitness.foundation.digest import digest_bytes, digest_file
-from flopwitness.foundation.errors import DecodeError, FlopwitnessError, InputError
+from flopwitness.foundation.errors import DecodeError, FlopwitnessError, InputError, OutOfRangeError
 from flopwitness.trainers import checkpoint
 from flopwitness.trainers.checkpoint import load_checkpoint, save_checkpoint
 from flopwitness.trainers.checkpoint_record import RunIdentity, decode_record, encode_record
@@ -306,3 +306,17 @@ def test_a_place_that_is_not_there_is_one_line(
 ) -> None:
     with pytest.raises(InputError, match="cannot be written"):
         save_checkpoint(tmp_path / "none" / "a", state, identity, rows_taken=8)
+
+
+@pytest.mark.parametrize("kind", ["weights", "moments"])
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+def test_what_no_reader_takes_is_not_written(
+    tmp_path: Path, state: TrainState, identity: RunIdentity, kind: str, value: float
+) -> None:
+    odd = state.copy()
+    name, tensor = next(iter(getattr(odd, kind).items()))
+    with torch.no_grad():
+        tensor.view(-1)[0] = value
+    with pytest.raises(OutOfRangeError, match=f"step 2, .*{name}: not finite"):
+        save_checkpoint(tmp_path / "step-000002", odd, identity, rows_taken=8)
+    assert list(tmp_path.iterdir()) == []

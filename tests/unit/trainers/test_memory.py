@@ -22,7 +22,13 @@ def test_a_small_run_fits(run: RunConfig) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"d_model": 1 << 20, "head_dim": 1 << 18}, {"layers": 1 << 20}, {"vocabulary": 1 << 34}]
+    "changes",
+    [
+        {"sequence": 1_000_000, "window": 8, "window_layers": 2},
+        {"d_model": 1 << 20, "head_dim": 1 << 18},
+        {"layers": 1 << 20},
+        {"vocabulary": 1 << 34},
+    ],
 )
 def test_a_model_larger_than_the_memory_is_refused(run: RunConfig, changes: dict[str, Any]) -> None:
     large = replace(run, model=replace(run.model, **changes))
@@ -36,3 +42,5 @@ def test_results_of_a_pass_count_and_so_does_every_process(run: RunConfig) -> No
         check_memory(replace(run, training=replace(run.training, batch=1 << 30)))
     with pytest.raises(OutOfRangeError, match="does not fit"):
         check_memory(replace(run, training=replace(run.training, processes=1 << 24)))
+    with pytest.raises(OutOfRangeError, match="does not fit"):
+        check_memory(replace(run, data=replace(run.data, rows=1 << 34)))

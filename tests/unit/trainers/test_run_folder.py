@@ -216,3 +216,34 @@ def test_a_record_of_environments_that_is_none_is_refused(
         (tmp_path / "environment.json").write_bytes(data)
         with pytest.raises(DecodeError):
             folder.note_environment({"torch": "2.13"}, step=3)
+
+
+def test_a_start_that_was_killed_at_once_is_no_hindrance(
+    tmp_path: Path, run: RunConfig, config_bytes: Bytes
+) -> None:
+    (tmp_path / ".run.toml.abc.part").write_bytes(b"spec")
+    with open_folder(tmp_path, config_bytes(), run, is_resumed=False) as folder:
+        assert sorted(path.name for path in folder.path.iterdir()) == ["checkpoints", "run.toml"]
+
+
+def test_a_folder_that_another_process_begins_in_is_refused(
+    tmp_path: Path, run: RunConfig, config_bytes: Bytes
+) -> None:
+    with (
+        open_folder(tmp_path, config_bytes(), run, is_resumed=False),
+        pytest.raises(InputError, match="another process trains in this folder"),
+        open_folder(tmp_path, config_bytes(), run, is_resumed=False),
+    ):
+        pass
+
+
+def test_a_file_where_the_checkpoints_belong_is_refused(
+    tmp_path: Path, run: RunConfig, config_bytes: Bytes
+) -> None:
+    (tmp_path / "run.toml").write_bytes(config_bytes())
+    (tmp_path / "checkpoints").write_bytes(b"")
+    with (
+        pytest.raises(InputError, match="cannot be written"),
+        open_folder(tmp_path, config_bytes(), run, is_resumed=True),
+    ):
+        pass

@@ -3,10 +3,12 @@
 Operators that only call others are taken apart, so that inference mode, in which they arrive whole, gives
 the same rows as training. Tensors of another class than PyTorch's go to that class first, and what it makes
 of the call is counted. Fake tensors, by which such a class finds its shapes, do no work and count only where
-the mode is made among fake tensors. The operator always runs, whatever becomes of its count.
+the mode is made among fake tensors; met elsewhere they make the count incomplete. The operator always runs,
+whatever becomes of its count.
 """
 
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -27,6 +29,7 @@ from flopwitness.integrations.module_places import ModulePlaces
 from flopwitness.integrations.operation_count import NoteKind, UncountedReason, Work
 from flopwitness.integrations.operator_call import OperatorCall, stored_elements
 from flopwitness.integrations.operator_kind import OperatorKind, kind_of
+from flopwitness.integrations.optimizer_steps import OPTIMIZER, is_optimizer_step
 from flopwitness.integrations.recomputation import is_recomputation
 from flopwitness.integrations.tally import Tally
 
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CountingMode", "volume_of"]
 
+_COMPOSITE: Final = DispatchKey.CompositeImplicitAutograd
 _CONDITION: Final = "higher_order::cond"
 _Condition = tuple[object, Callable[..., object], Callable[..., object], tuple[object, ...]]
 _CONTROL_FLOW: Final = frozenset(
@@ -45,10 +49,17 @@ _BLOCK_MASK_AT: Final = 4
 _NO_MASK: Final = "noop_mask"
 _LISTS: Final = (list, tuple)
 _FAKE: Final = "fake tensors: shapes alone"
+_FAKE_WORK: Final = "fake tensors: nothing was computed"
+_FAKE_WHY: Final = "work on fake tensors counts where the counter is entered among them, not the reverse"
+_FAKE_CODE: Final = sys.modules[FakeTensorMode.__module__].__file__
+_SHARDED: Final = f"torch{os.sep}distributed{os.sep}tensor{os.sep}"
 _MASKS: Final = "attention masks, causal ones included, are not discounted: every score is counted"
 _GRADIENTS: Final = (
     "products ran inside a backward pass with gradients on and outside PyTorch's checkpointing: second "
     "derivatives, or another library's checkpointing, whose recomputation then counts as backward work"
+)
+_OPTIMIZER: Final = (
+    f"the optimizer does products of its own; they count as forward, in the module row {OPTIMIZER}"
 )
 
 
@@ -115,7 +126,7 @@ class CountingMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if any(map(self._is_foreign, types)):
                 return NotImplemented
             if not self._counts_fake and any(issubclass(kind, FakeTensor) for kind in types):
-                self._tally.add_to(self._shapes_row, 0)
+                self.note_fake()
                 return func(*args, **kwargs)
         slot = self._slots.get(id(func))
         if slot is None:
@@ -123,8 +134,8 @@ class CountingMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 return self._dispatch_higher_order(func, args, kwargs)
             slot = self._slots[id(func)] = self._slot_of(func)
         if slot.is_composite and not any(map(_is_nested, args)):
-            with self:
-                return slot.overload.decompose(*args, **kwargs)
+            with self:  # PyTorch's own kernel: the public decompose() prefers Python code of other results
+                return slot.overload._op_dk(_COMPOSITE, *args, **kwargs)  # noqa: SLF001 (see above)
         result = func(*args, **kwargs)
         if slot.row is None:
             self._add_counted(slot.kind, _call(slot, args, kwargs, result))
@@ -146,6 +157,21 @@ class CountingMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 explanation="its operators cannot be seen",
                 volume=volume_of(touched),
             )
+
+    def note_fake(self) -> None:
+        """A fake tensor was met: a class finds its shapes, or the caller computes nothing and must know."""
+        if self._counts_fake:
+            return
+        if _finds_shapes():
+            self._tally.add_to(self._shapes_row, 0)
+        else:
+            self._tally.add_uncounted(
+                name=_FAKE_WORK, reason=UncountedReason.UNRECOGNISED, explanation=_FAKE_WHY, volume=1
+            )
+
+    def note_unseen(self, name: str, why: str) -> None:
+        """Something may have run that the watch on hidden code could not see."""
+        self._tally.add_uncounted(name=name, reason=UncountedReason.UNRECOGNISED, explanation=why, volume=1)
 
     def _slot_of(self, overload: OpOverload) -> "_Slot":
         kind = kind_of(overload, self._declared)
@@ -192,8 +218,11 @@ class CountingMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _placed(self, products: Products) -> tuple[Work, str]:
         """The operations in their phase, and the module that they belong to."""
         if torch._C._current_graph_task_id() == -1:  # noqa: SLF001 (no public form says whether one runs)
-            both = products.flop + products.recomputed_flop
-            return Work(forward_flop=both), self._places.here
+            work = Work(forward_flop=products.flop + products.recomputed_flop)
+            if is_optimizer_step():
+                self._tally.add_note(NoteKind.OPTIMIZER_PRODUCTS, _OPTIMIZER)
+                return work, OPTIMIZER
+            return work, self._places.here
         if is_recomputation():
             return Work(recomputed_flop=products.flop + products.recomputed_flop), self._places.here
         if torch.is_grad_enabled():
@@ -245,6 +274,20 @@ class _Slot:
 
 
 _DISPATCH: Final = inspect.unwrap(CountingMode.__torch_dispatch__).__code__
+
+
+def _finds_shapes() -> bool:
+    """Whether fake tensors are used from inside an operator or by another class's handling of one."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 (the stack is the evidence)
+    met = 0
+    while frame is not None:
+        code = frame.f_code
+        if _SHARDED in code.co_filename:
+            return True
+        if code.co_name == _DISPATCH.co_name and code.co_filename != _FAKE_CODE:
+            met += code is not _DISPATCH
+        frame = frame.f_back
+    return met > 0
 
 
 def _call(slot: _Slot, args: tuple[object, ...], kwargs: dict[str, object], result: object) -> OperatorCall:

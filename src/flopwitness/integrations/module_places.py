@@ -34,7 +34,8 @@ class ModulePlaces:
         model: The module whose names to use; others are named from the outermost one that is called.
 
     Attributes:
-        saw_other_thread: Whether modules were called in a thread that is not counted.
+        saw_other_thread: Whether modules were called, or a backward pass was started, in a thread that is
+            not counted.
     """
 
     def __init__(self, model: nn.Module | None) -> None:
@@ -76,6 +77,10 @@ class ModulePlaces:
             yield
         finally:
             nn.Module.__call__ = original  # type: ignore[method-assign]
+
+    def note_backward(self) -> None:
+        """A backward pass was started; what it runs in a thread that is not counted is not seen."""
+        self._thread()
 
     @property
     def here(self) -> str:

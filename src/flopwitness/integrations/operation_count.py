@@ -44,8 +44,13 @@ class NoteKind(StrEnum):
     GRADIENTS_IN_BACKWARD = "gradients-in-backward"
     DECLARED_FORMULA = "declared-formula"
     WORK_VARIES = "work-varies"
-    COUNTED_ONCE = "counted-once"
+    COUNTED_SELDOM = "counted-seldom"
     STEP_FAILED = "step-failed"
+    STEPS_INDISTINCT = "steps-indistinct"
+    VALUES_IGNORED = "values-ignored"
+    KINDS_BOUNDED = "kinds-bounded"
+    MODEL_CHANGED = "model-changed"
+    OPTIMIZER_PRODUCTS = "optimizer-products"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -231,8 +236,12 @@ class OperationCount:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the count may be called ground truth: something ran, and all of it is understood."""
-        return bool(self.by_operator or self.uncounted) and not self.unrecognised
+        """Whether the count may be called ground truth: something ran, and all of it is understood.
+
+        Shapes that were only asked for are nothing that ran.
+        """
+        ran = any(row.reason is not UncountedReason.SHAPES for row in self.uncounted)
+        return (ran or bool(self.by_operator)) and not self.unrecognised
 
     def __add__(self, other: "OperationCount") -> "OperationCount":
         return self.of_rows(
@@ -246,8 +255,11 @@ class OperationCount:
         """The same work so many times over; nothing at all where `times` is zero.
 
         Raises:
+            TypeError: `times` is no whole number.
             ValueError: `times` is negative: a count never is.
         """
+        if isinstance(times, bool) or not isinstance(times, int):
+            raise TypeError(f"work is done a whole number of times, not {times!r}")
         if times < 0:
             raise ValueError(f"work cannot be done {times} times")
         if times == 0:

@@ -12,14 +12,22 @@ from typing import TYPE_CHECKING, Final, Self
 
 from flopwitness.foundation.errors import InputError
 from flopwitness.integrations.formulas.formula import Formula
-from flopwitness.integrations.hidden_code import watch_compiled_calls, watch_hidden_code
+from flopwitness.integrations.hidden_code import (
+    BACKWARD_CALL,
+    FAKE_MODE,
+    watch_calls,
+    watch_compiled_calls,
+    watch_hidden_code,
+    watch_script_calls,
+)
 from flopwitness.integrations.operation_count import NoteKind, OperationCount, UncountedReason
-from flopwitness.integrations.requirement import require_torch
+from flopwitness.integrations.requirement import checked_formulas, checked_model, require_torch
 from flopwitness.integrations.tally import Tally
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from flopwitness.integrations.counting_mode import CountingMode
     from flopwitness.integrations.module_places import ModulePlaces
 
 __all__ = ["OperationCounter"]
@@ -45,15 +53,15 @@ class OperationCounter:
             `mylib::fused_mlp`; each that is used is told in a note.
 
     Raises:
-        InputError: PyTorch is not installed.
+        InputError: PyTorch is not installed, `model` is no module, or a formula is none.
     """
 
     def __init__(
         self, model: "nn.Module | None" = None, *, formulas: Mapping[str, Formula] | None = None
     ) -> None:
         require_torch()
-        self._model = model
-        self._formulas = dict(formulas or {})
+        self._model = checked_model(model)
+        self._formulas = checked_formulas(formulas)
         self._tally = Tally()
         self._places: ModulePlaces | None = None
         self._active: ExitStack | None = None
@@ -77,8 +85,7 @@ class OperationCounter:
                 raise InputError("another thread is counting; what a counter changes holds for all threads")
             stack.callback(_PROCESS_LOCK.release)
             stack.enter_context(require_torch().compiler.set_stance("force_eager"))
-            stack.enter_context(watch_compiled_calls(self._note_compiled))
-            stack.enter_context(watch_hidden_code(mode.note_hidden))
+            self._watch(stack, mode, self._places)
             stack.enter_context(self._places.watched())
             stack.enter_context(mode)
             self._active = stack.pop_all()
@@ -107,12 +114,20 @@ class OperationCounter:
             self._places.saw_other_thread = False
         return self._tally.count()
 
+    def _watch(self, stack: ExitStack, mode: "CountingMode", places: "ModulePlaces") -> None:
+        """Watch what no dispatcher sees."""
+        stack.enter_context(watch_compiled_calls(self._note_compiled))
+        stack.enter_context(watch_hidden_code(mode.note_hidden, mode.note_unseen))
+        stack.enter_context(watch_script_calls(mode.note_hidden))
+        stack.enter_context(watch_calls(FAKE_MODE, mode.note_fake))
+        stack.enter_context(watch_calls(BACKWARD_CALL, places.note_backward))
+
     def _note_compiled(self) -> None:
         self._tally.add_note(NoteKind.COMPILED_RUN_EAGER, _EAGER)
 
     def _note_other_thread(self) -> None:
         self._tally.add_uncounted(
-            name="threads: modules called in a thread that is not counted",
+            name="threads: modules called or gradients taken in a thread that is not counted",
             reason=UncountedReason.UNRECOGNISED,
             explanation="a counter sees the thread that entered it, and its backward passes",
             volume=1,

@@ -52,9 +52,15 @@ class StepKind:
     executed: Span | None
 
     @property
+    def is_checked(self) -> bool:
+        """Whether a second step was counted before any was taken to be like the first."""
+        return self.multiplied == 0 or self.counted > 1
+
+    @property
     def is_constant(self) -> bool:
-        """Whether every counted step of this kind came to the same."""
-        return self.executed is None or self.executed.low_flop == self.executed.high_flop
+        """Whether every counted step of this kind came to the same, of multiplied ones at least two."""
+        is_equal = self.executed is None or self.executed.low_flop == self.executed.high_flop
+        return is_equal and self.is_checked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +100,11 @@ class RunCount:
     def failed_steps(self) -> int:
         """How many steps ended in an exception."""
         return sum(kind.failed for kind in self.kinds)
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether no kind rests on a single counted step that others were taken to be like."""
+        return all(kind.is_checked for kind in self.kinds)
 
     @property
     def is_constant(self) -> bool:

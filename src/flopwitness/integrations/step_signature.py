@@ -1,7 +1,8 @@
 """What makes two training steps one kind: the shapes and types of their inputs, and the model's state.
 
-Values of whole numbers, flags and texts belong to it, because they may choose what runs; values of floats
-and of tensors' elements do not. Of jagged and sparse tensors the lengths and the stored elements belong to
+Values of whole numbers, flags and texts belong to it, because they may choose what runs (numbers and texts
+can be left out, where they only tell each step from the next); values of floats and of tensors' elements do
+not. Of jagged and sparse tensors the lengths and the stored elements belong to
 it. An object that shows none of this is refused rather than taken to be like any other.
 """
 
@@ -21,15 +22,18 @@ __all__ = ["ModelState", "describe_signature", "signature_of"]
 
 _IS_TRAINING: Final = attrgetter("training")
 _HAS_GRADIENT: Final = attrgetter("requires_grad")
+_CHILDREN: Final = attrgetter("_modules")
+_OWN_PARAMETERS: Final = attrgetter("_parameters")
 _DEEPEST: Final = 50
 _LONGEST_DESCRIPTION: Final = 120
 
 
 class ModelState:
-    """The flags of a model that decide what runs: training or not, and which parameters get a gradient.
+    """What of a model decides what runs: training or not, which parameters get a gradient, how many parts.
 
     Its modules and parameters are listed again by `refresh`, not at every step: that would cost more than
-    the rest of a signature together.
+    the rest of a signature together. A part that was added or removed shows at once, in the number of parts
+    of a listed module; one that was put in another's place shows when the model is listed again.
     """
 
     def __init__(self, model: nn.Module | None) -> None:
@@ -38,15 +42,24 @@ class ModelState:
         self._parameters: list[nn.Parameter] = []
         self.refresh()
 
-    def refresh(self) -> None:
-        """List the model's modules and parameters again."""
-        if self._model is not None:
-            self._modules = list(self._model.modules())
-            self._parameters = list(self._model.parameters())
+    def refresh(self) -> bool:
+        """List the model's modules and parameters again.
+
+        Returns:
+            Whether they are others than before.
+        """
+        if self._model is None:
+            return False
+        before = [*map(id, self._modules), *map(id, self._parameters)]
+        self._modules = list(self._model.modules())
+        self._parameters = list(self._model.parameters())
+        return before != [*map(id, self._modules), *map(id, self._parameters)]
 
     def signature(self) -> Hashable:
         """The flags of now."""
         return (
+            tuple(map(len, map(_CHILDREN, self._modules))),
+            tuple(map(len, map(_OWN_PARAMETERS, self._modules))),
             tuple(map(_IS_TRAINING, self._modules)),
             tuple(map(_HAS_GRADIENT, self._parameters)),
             torch.is_grad_enabled(),
@@ -55,23 +68,26 @@ class ModelState:
         )
 
 
-def signature_of(value: object) -> Hashable:
+def signature_of(value: object, *, has_values: bool = True) -> Hashable:
     """What the value has in common with others of its kind.
 
     Args:
         value: Tensors, arrays and plain values in any nest of sequences, mappings and records.
+        has_values: Whether whole numbers, texts and bytes belong to it with their values, or by type alone.
 
     Raises:
         InputError: It holds something whose size cannot be told.
     """
-    return _signature(value, _DEEPEST)
+    return _signature(value, _DEEPEST, has_values=has_values)
 
 
-def _signature(value: object, depth: int) -> Hashable:
+def _signature(value: object, depth: int, *, has_values: bool) -> Hashable:
     if isinstance(value, Tensor):
         return _tensor_signature(value)
-    if value is None or isinstance(value, bool | int | str | bytes | Enum | torch.dtype | torch.device):
+    if value is None or isinstance(value, bool | Enum | torch.dtype | torch.device):
         return type(value).__name__, value
+    if isinstance(value, int | str | bytes):
+        return (type(value).__name__, value) if has_values else type(value).__name__
     if isinstance(value, float | complex):
         return type(value).__name__
     members = _members(value)
@@ -79,7 +95,9 @@ def _signature(value: object, depth: int) -> Hashable:
         return _array_signature(value)
     if depth == 0:
         raise InputError("the inputs of a step are nested too deeply", expected=f"at most {_DEEPEST} levels")
-    return type(value).__name__, tuple([(name, _signature(member, depth - 1)) for name, member in members])
+    return type(value).__name__, tuple(
+        [(name, _signature(member, depth - 1, has_values=has_values)) for name, member in members]
+    )
 
 
 def _members(value: object) -> list[tuple[Hashable, object]] | None:

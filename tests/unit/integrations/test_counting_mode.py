@@ -3,11 +3,13 @@
 # mypy: disable-error-code="no-untyped-call"
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
 from flopwitness.integrations.counting_mode import CountingMode, volume_of
@@ -159,14 +161,64 @@ def test_fake_and_meta_tensors_count_like_real_ones(count: Count) -> None:
 def test_shapes_found_out_on_the_way_are_no_work(count: Count) -> None:
     """As sharded tensors do: they ask fake ones what shape a result will have."""
 
+    class Asking(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
+            with FakeTensorMode():
+                torch.ones(3, 4) @ torch.ones(4, 5)
+            return func(*args, **(kwargs or {}))
+
     def work() -> None:
-        torch.ones(3, 4) @ torch.ones(4, 5)
-        with FakeTensorMode():
-            torch.ones(3, 4) @ torch.ones(4, 5)
+        rows, columns = torch.ones(3, 4), torch.ones(4, 5)
+        with Asking():
+            torch.mm(rows, columns)
 
     counted = count(work)
     assert counted.executed_flop == 2 * 3 * 4 * 5
+    assert counted.is_complete
     assert ("shapes", 0) in {(row.reason, row.volume) for row in counted.uncounted}
+
+
+def test_work_among_fake_tensors_inside_is_told(count: Count) -> None:
+    fake = FakeTensorMode()
+    rows = fake.from_tensor(torch.ones(3, 4))
+
+    def inside() -> None:
+        with FakeTensorMode():
+            torch.ones(3, 4) @ torch.ones(4, 5)
+
+    for work in (inside, inside, lambda: rows @ rows.t()):
+        counted = count(work)
+        assert not counted.is_complete
+        assert {row.name for row in counted.unrecognised} == {"fake tensors: nothing was computed"}
+
+
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    [
+        (lambda: nn.LSTM(7, 11, 2, bidirectional=True).bfloat16(), (5, 3, 7)),
+        (lambda: nn.LSTM(7, 11, 2, dropout=0.5), (5, 3, 7)),
+        (lambda: nn.GRU(7, 11, 2, dropout=0.5), (5, 3, 7)),
+        (lambda: nn.RNN(7, 11, 2, dropout=0.5), (5, 3, 7)),
+        (lambda: nn.Upsample(scale_factor=1.7, mode="bilinear"), (1, 2, 9, 9)),
+        (lambda: nn.Upsample(scale_factor=1.7, mode="bicubic"), (1, 2, 9, 9)),
+    ],
+)
+def test_inference_mode_changes_no_result(
+    count: Count, make: Callable[[], nn.Module], shape: tuple[int, ...]
+) -> None:
+    model = make()
+    rows = torch.randn(shape).to(next((p.dtype for p in model.parameters()), torch.float32))
+    results = []
+
+    def work() -> None:
+        torch.manual_seed(1)
+        with torch.inference_mode():
+            result = model(rows)
+        results.append(result[0] if isinstance(result, tuple) else result)
+
+    work()
+    assert count(work).is_complete
+    assert torch.equal(*results)
 
 
 class _Wrapped(Tensor):

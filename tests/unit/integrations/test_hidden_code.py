@@ -1,5 +1,8 @@
 """Compiled code is counted uncompiled, or told where it cannot be."""
 
+# mypy: disable-error-code="no-untyped-call"
+
+import importlib
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -8,7 +11,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from flopwitness.integrations.hidden_code import ENTRIES, watch_compiled_calls, watch_hidden_code
+from flopwitness.integrations.hidden_code import (
+    BACKWARD_CALL,
+    ENTRIES,
+    FAKE_MODE,
+    SCRIPT_CALLS,
+    watch_compiled_calls,
+    watch_hidden_code,
+)
 from flopwitness.integrations.operation_count import OperationCount
 
 Count = Callable[..., OperationCount]
@@ -138,12 +148,64 @@ def test_modules_that_are_not_loaded_are_left_alone(monkeypatch: pytest.MonkeyPa
 
 def test_every_watched_entry_of_this_pytorch_exists() -> None:
     """A renamed entry would be watched in vain."""
-    import torch._inductor.runtime.triton_heuristics  # noqa: PLC0415 (loads the compiler)
-    import torch.export.pt2_archive._package  # noqa: F401, PLC0415 (see above)
-
-    for module_name, path, _ in ENTRIES:
-        if module_name.startswith("torch."):
+    importlib.import_module("torch._inductor.runtime.triton_heuristics")  # loads the compiler
+    for module_name, path, _ in (*ENTRIES, *SCRIPT_CALLS, (*FAKE_MODE, ""), (*BACKWARD_CALL, "")):
+        if module_name.startswith("torch") and "Cuda" not in path:
             owner: object = sys.modules[module_name]
             for step in path.split("."):
                 owner = getattr(owner, step)
             assert callable(owner)
+
+
+def test_a_module_that_is_loaded_while_counting_is_told(
+    monkeypatch: pytest.MonkeyPatch, count: Count
+) -> None:
+    monkeypatch.delitem(sys.modules, "triton.runtime.jit", raising=False)
+
+    def work() -> None:
+        monkeypatch.setitem(sys.modules, "triton.runtime.jit", ModuleType("triton.runtime.jit"))
+
+    counted = count(work)
+    assert [row.name for row in counted.unrecognised] == ["triton: kernel"]
+    assert "loaded while counting" in counted.unrecognised[0].explanation
+    assert count(lambda: None).unrecognised == ()
+
+
+def test_packaged_models_are_told(monkeypatch: pytest.MonkeyPatch, count: Count) -> None:
+    loader = type("Loader", (), {"run": lambda _self, rows: rows})
+    monkeypatch.setattr(torch._C._aoti, "AOTIModelPackageLoader", loader)
+    counted = count(lambda: loader().run([torch.ones(3)]))
+    assert [(row.name, row.volume) for row in counted.unrecognised] == [("AOTInductor: packaged model", 6)]
+
+
+def test_fused_torchscript_is_told_and_plain_is_counted(count: Count) -> None:
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Linear(6, 4)).eval()
+    image = torch.ones(1, 3, 8, 8)
+    scripted = torch.jit.script(model)
+    fused = torch.jit.optimize_for_inference(scripted)
+    with torch.no_grad():
+        told, plain, eager = (count(lambda m=m: m(image)) for m in (fused, scripted, model))
+    assert "TorchScript: fused code" in [row.name for row in told.unrecognised]
+    assert not told.is_complete
+    assert plain.is_complete
+    assert plain.work == eager.work
+
+
+def test_a_traced_function_is_counted(count: Count) -> None:
+    traced = torch.jit.trace(lambda x: torch.relu(x @ x.t()), torch.ones(3, 4))
+    counted = count(lambda: traced(torch.ones(3, 4)))
+    assert counted.executed_flop == 2 * 3 * 4 * 3
+    assert counted.is_complete
+
+
+def test_a_graph_that_cannot_be_read_is_told(monkeypatch: pytest.MonkeyPatch, count: Count) -> None:
+    traced = torch.jit.trace(lambda x: x + 1, torch.ones(3))
+    monkeypatch.delattr(torch._C, "_last_executed_optimized_graph")
+    assert not count(lambda: traced(torch.ones(3))).is_complete
+
+
+def test_watched_methods_are_put_back(count: Count) -> None:
+    owner = torch._C.ScriptMethod
+    before = vars(owner)["__call__"]
+    count(lambda: None)
+    assert vars(owner)["__call__"] is before

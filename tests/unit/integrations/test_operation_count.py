@@ -136,3 +136,14 @@ def test_the_worst_and_largest_come_first() -> None:
         "aten::b",
         "aten::a",
     ]
+
+
+@pytest.mark.parametrize("times", [1.5, True, "2"])
+def test_work_is_done_a_whole_number_of_times(times: int) -> None:
+    with pytest.raises(TypeError, match="whole number"):
+        OperationCount(work=Work()) * times
+
+
+def test_shapes_alone_are_no_work() -> None:
+    row = UncountedOperator(name="fake", reason=UncountedReason.SHAPES, calls=3, volume=0)
+    assert not OperationCount(work=Work(), uncounted=(row,)).is_complete

@@ -200,3 +200,31 @@ def test_scripted_models_are_seen(count: Count) -> None:
         counted = count(lambda: model(torch.ones(3, 4, requires_grad=True)).sum().backward())
         assert counted.executed_flop == 3 * 2 * 3 * 4 * 8
         assert counted.is_complete
+
+
+def test_a_backward_pass_in_another_thread_is_told() -> None:
+    layer = nn.Linear(4, 5)
+
+    def work(run: Callable[[Callable[[], object]], object]) -> OperationCount:
+        with OperationCounter() as counter:
+            run(layer(torch.ones(3, 4)).sum().backward)
+        return counter.count()
+
+    def elsewhere(backward: Callable[[], object]) -> None:
+        thread = threading.Thread(target=backward)
+        thread.start()
+        thread.join()
+
+    assert work(lambda backward: backward()).is_complete
+    assert not work(elsewhere).is_complete
+
+
+@pytest.mark.parametrize("formulas", [{"aten::mm": 5}, {5: abs}, [abs]])
+def test_what_is_no_formula_is_refused(formulas: object) -> None:
+    with pytest.raises(InputError, match="formula"):
+        OperationCounter(formulas=formulas)  # type: ignore[arg-type]
+
+
+def test_what_is_no_model_is_refused() -> None:
+    with pytest.raises(InputError, match="by module"):
+        OperationCounter("x")  # type: ignore[arg-type]

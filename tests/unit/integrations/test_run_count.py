@@ -45,3 +45,12 @@ def test_steps_are_counted_or_multiplied() -> None:
 )
 def test_what_is_constant(kind: StepKind, *, answer: bool) -> None:
     assert _run(_kind(), kind).is_constant is answer
+
+
+def test_a_kind_that_was_counted_once_and_multiplied_is_not_constant() -> None:
+    span = Span(low_flop=5, high_flop=5)
+    once = StepKind(description="", counted=1, multiplied=3, failed=0, executed=span)
+    alone = StepKind(description="", counted=1, multiplied=0, failed=0, executed=span)
+    assert (once.is_checked, once.is_constant) == (False, False)
+    assert (alone.is_checked, alone.is_constant) == (True, True)
+    assert (_run(alone, once).is_checked, _run(alone).is_checked) == (False, True)

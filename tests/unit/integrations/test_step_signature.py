@@ -105,14 +105,26 @@ def test_the_models_state_matters() -> None:
     assert state.signature() in seen
 
 
-def test_a_model_that_grew_is_seen_after_a_refresh() -> None:
+def test_a_model_that_grew_is_seen_at_once_and_one_that_was_rebuilt_after_a_refresh() -> None:
     model = nn.Sequential(nn.Linear(2, 2))
     state = ModelState(model)
     before = state.signature()
-    model.append(nn.Linear(2, 2))
+    model[0] = nn.Linear(2, 2)
     assert state.signature() == before
-    state.refresh()
+    assert state.refresh()
+    assert not state.refresh()
+    model.append(nn.Linear(2, 2))
     assert state.signature() != before
+    assert not ModelState(None).refresh()
+
+
+def test_values_of_numbers_and_texts_can_be_left_out() -> None:
+    def loose(*values: object) -> object:
+        return signature_of(values, has_values=False)
+
+    assert loose(1, "a", b"a", True) == loose(2, "b", b"b", True)
+    assert loose(True) != loose(False)
+    assert loose(1) != loose("1")
 
 
 def test_descriptions_are_short() -> None:

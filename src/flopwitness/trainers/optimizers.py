@@ -7,8 +7,10 @@ at all (PyTorch 2.13, CPU), and `foreach` SGD with momentum differs with bf16 we
 from collections.abc import Mapping, Sequence
 
 import torch
+from torch.optim import optimizer as torch_optimizer
 
 from flopwitness.counting.training import OptimizerKind
+from flopwitness.foundation.errors import InputError
 from flopwitness.trainers.config import OptimizerConfig
 from flopwitness.trainers.parameters import Parameter
 
@@ -63,15 +65,33 @@ class Updater:
             learning_rate: The rate of this step.
             updates: Updates so far; AdamW's correction of its moments follows from it.
 
+        Raises:
+            InputError: Somebody hooked into all of PyTorch's optimizers.
+
         Side effects:
             Changes the weights and moments in place.
         """
+        _check_unhooked()
         for group in self._optimizer.param_groups:
             group["lr"] = learning_rate
         if self._is_adamw:
             for weight in self._learning:
-                self._optimizer.state[weight]["step"] = torch.tensor(float(updates))
+                self._optimizer.state[weight]["step"] = torch.tensor(
+                    float(updates), dtype=torch.float32, device="cpu"
+                )
         self._optimizer.step()
+
+
+def _check_unhooked() -> None:
+    """No code that runs with every optimizer's step: it could change weights that nobody declared."""
+    for name in ("_global_optimizer_pre_hooks", "_global_optimizer_post_hooks"):
+        if hooks := getattr(torch_optimizer, name):
+            raise InputError(
+                "another code's hook runs with every optimizer's step",
+                where=f"torch.optim.optimizer.{name}",
+                expected="none while a declared run is trained",
+                found=str(len(hooks)),
+            )
 
 
 def _make_optimizer(config: OptimizerConfig, groups: list[dict[str, object]]) -> torch.optim.Optimizer:

@@ -1,7 +1,9 @@
 """Rows of tokens: drawn by the run's own generator, or read from a file that is checked whole first."""
 
 import os
-from collections.abc import Iterator
+import stat
+import weakref
+from collections import OrderedDict
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -11,12 +13,14 @@ import numpy.typing as npt
 from flopwitness.foundation.digest import Digest, Digester, digest_bytes
 from flopwitness.foundation.encoding import encode_signable
 from flopwitness.foundation.errors import DecodeError, InputError
-from flopwitness.trainers.config import DataKind, RunConfig, TokenType
+from flopwitness.trainers.config import DataKind, RunConfig
 from flopwitness.trainers.randomness import Randomness
 
 __all__ = ["FileRows", "RandomRows", "RowSource", "open_rows"]
 
-_CHUNK_TOKENS: Final = 1 << 22
+_CHUNK_BYTES: Final = 1 << 18  # what one row costs to compare; whole tokens of every width
+_KNOWN_CHUNKS: Final = 16
+_DIGEST_BYTES: Final = 32
 
 
 class RowSource(Protocol):
@@ -63,7 +67,8 @@ class RandomRows:
 class FileRows:
     """Rows of a file of tokens: row `i` starts at token `i` times the sequence's length.
 
-    A row's last target is the next row's first token; what is left at the end is not used.
+    A row's last target is the next row's first token; what is left at the end is not used. Every row is read
+    anew and compared with what was read first, so nothing is trained on that the digest does not cover.
     """
 
     def __init__(self, path: Path, run: RunConfig) -> None:
@@ -74,68 +79,142 @@ class FileRows:
             DecodeError: It is no whole number of tokens, holds less than one row, or holds a token that is
                 not below the vocabulary; the first one is told.
         """
-        self._path, self._vocabulary, self._length = path, run.model.vocabulary, run.model.sequence
-        self._tokens = _map_tokens(path, run.data.dtype)
-        n_tokens = len(self._tokens)
-        self.count: int = (n_tokens - 1) // self._length
-        if not self.count:
-            raise DecodeError(
-                "shorter than one row",
-                where=str(path),
-                expected=f"at least {self._length + 1} tokens",
-                found=f"{n_tokens} tokens",
-            )
-        digester = Digester()
-        for start, chunk in self._chunks():
-            digester.update(chunk.tobytes())
-            self._check(chunk, start)
-        self.digest: Digest = digester.digest()
+        self._where, self._vocabulary, self._length = (
+            f"data.path {path}",
+            run.model.vocabulary,
+            run.model.sequence,
+        )
+        self._dtype = np.dtype(str(run.data.dtype)).newbyteorder("<")
+        self._file = _open_regular(path, self._where)
+        self._known: OrderedDict[int, bytes] = OrderedDict()
+        self._finalizer = weakref.finalize(self, os.close, self._file)
+        try:
+            self._size_bytes = self._check_size(os.fstat(self._file).st_size)
+            self.count: int = (self._size_bytes // self._dtype.itemsize - 1) // self._length
+            self._digests, self.digest = self._digest_all()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file, after which no row can be read; without a call, when nobody holds the rows."""
+        self._finalizer()
+        self._file = -1
+        self._known.clear()
 
     def row(self, index: int) -> npt.NDArray[np.int64]:
-        """One row; the tokens are checked again, because a mapped file can change."""
+        """One row, of the bytes that the digest covers.
+
+        Raises:
+            InputError: There is no such row, or the file changed.
+        """
         if not 0 <= index < self.count:
             raise InputError(
-                "no such row", where=str(self._path), expected=f"below {self.count}", found=str(index)
+                "no such row", where=self._where, expected=f"below {self.count}", found=str(index)
             )
-        start = index * self._length
-        tokens = self._tokens[start : start + self._length + 1]
-        self._check(tokens, start)
+        token = index * self._length
+        start = token * self._dtype.itemsize
+        end = start + (self._length + 1) * self._dtype.itemsize
+        first = start // _CHUNK_BYTES
+        chunks = range(first, (end - 1) // _CHUNK_BYTES + 1)
+        data = b"".join(self._chunk(number, token) for number in chunks)
+        offset = start - first * _CHUNK_BYTES
+        tokens = np.frombuffer(data[offset : offset + end - start], dtype=self._dtype)
         return tokens.astype(np.int64)
 
-    def _chunks(self) -> Iterator[tuple[int, npt.NDArray[np.unsignedinteger]]]:
-        for start in range(0, len(self._tokens), _CHUNK_TOKENS):
-            yield start, self._tokens[start : start + _CHUNK_TOKENS]
+    def _check_size(self, size_bytes: int) -> int:
+        width = self._dtype.itemsize
+        if size_bytes % width or not size_bytes:
+            raise DecodeError(
+                "no whole number of tokens",
+                where=self._where,
+                expected=f"a multiple of {width} bytes",
+                found=f"{size_bytes} bytes",
+            )
+        if size_bytes // width <= self._length:
+            raise DecodeError(
+                "shorter than one row",
+                where=self._where,
+                expected=f"at least {self._length + 1} tokens",
+                found=f"{size_bytes // width} tokens",
+            )
+        return size_bytes
 
-    def _check(self, tokens: npt.NDArray[np.unsignedinteger], start: int) -> None:
+    def _digest_all(self) -> tuple[bytes, Digest]:
+        """The digests of all chunks, one after the other, and that of the whole."""
+        digester, digests = Digester(), bytearray()
+        for number in range(-(-self._size_bytes // _CHUNK_BYTES)):
+            token = number * _CHUNK_BYTES // self._dtype.itemsize
+            data = self._read(number, token)
+            digester.update(data)
+            digests += digest_bytes(data).value
+            self._check_tokens(np.frombuffer(data, dtype=self._dtype), token)
+        return bytes(digests), digester.digest()
+
+    def _chunk(self, number: int, token: int) -> bytes:
+        """A chunk as it was when it was read first."""
+        if number in self._known:
+            self._known.move_to_end(number)
+            return self._known[number]
+        data = self._read(number, token)
+        place = number * _DIGEST_BYTES
+        if digest_bytes(data).value != self._digests[place : place + _DIGEST_BYTES]:
+            raise self._changed(token, "other tokens")
+        self._known[number] = data
+        if len(self._known) > _KNOWN_CHUNKS:
+            self._known.popitem(last=False)
+        return data
+
+    def _read(self, number: int, token: int) -> bytes:
+        start = number * _CHUNK_BYTES
+        left = min(_CHUNK_BYTES, self._size_bytes - start)
+        parts = []
+        while left:
+            try:
+                part = os.pread(self._file, left, start)
+            except OSError as error:
+                where = f"{self._where}, token {token}"
+                raise InputError("cannot be read", where=where, found=str(error)[:120]) from error
+            if not part:
+                raise self._changed(token, "a shorter file")
+            parts.append(part)
+            start, left = start + len(part), left - len(part)
+        return b"".join(parts)
+
+    def _changed(self, token: int, found: str) -> InputError:
+        return InputError(
+            "changed since it was opened",
+            where=f"{self._where}, token {token}",
+            expected="the tokens of the run's data digest",
+            found=found,
+        )
+
+    def _check_tokens(self, tokens: npt.NDArray[np.unsignedinteger], start: int) -> None:
         if int(tokens.max()) < self._vocabulary:
             return
         place = int(np.argmax(tokens >= self._vocabulary))
         raise DecodeError(
             "a token outside the vocabulary",
-            where=f"{self._path}, token {start + place}",
+            where=f"{self._where}, token {start + place}",
             expected=f"below {self._vocabulary}",
             found=str(int(tokens[place])),
         )
 
 
-def _map_tokens(path: Path, dtype: TokenType) -> npt.NDArray[np.unsignedinteger]:
+def _open_regular(path: Path, where: str) -> int:
+    """The file, open for reading; a pipe is refused at once, not waited for."""
     try:
-        if not path.is_file():
-            message = "no regular file" if path.exists() else "no such file"
-            raise InputError(message, where=str(path), expected="a file of tokens")
-        size_bytes = path.stat().st_size
-        if size_bytes % dtype.size_bytes or not size_bytes:
-            raise DecodeError(
-                "no whole number of tokens",
-                where=str(path),
-                expected=f"a multiple of {dtype.size_bytes} bytes",
-                found=f"{size_bytes} bytes",
-            )
-        if not os.access(path, os.R_OK):
-            raise InputError("cannot be read", where=str(path), expected="a file of tokens")
-        return np.memmap(path, dtype=np.dtype(str(dtype)).newbyteorder("<"), mode="r")
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise InputError("no such file", where=where, expected="a file of tokens") from None
     except (OSError, ValueError) as error:
-        raise InputError("cannot be read", where=str(path), found=str(error)[:120]) from error
+        raise InputError(
+            "cannot be read", where=where, expected="a file of tokens", found=str(error)[:120]
+        ) from error
+    if stat.S_ISREG(os.fstat(file).st_mode):
+        return file
+    os.close(file)
+    raise InputError("no regular file", where=where, expected="a file of tokens")
 
 
 def open_rows(run: RunConfig, randomness: Randomness, *, folder: Path) -> RowSource:

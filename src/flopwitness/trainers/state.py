@@ -69,13 +69,18 @@ def list_moments(run: RunConfig) -> dict[str, tuple[int, ...]]:
 def initial_state(run: RunConfig, randomness: Randomness) -> TrainState:
     """The state before the first step: a pure function of the declaration and the root, on the CPU."""
     dtype = weight_type(run)
+    with torch.inference_mode(mode=False):  # a caller's would keep these weights from ever learning
+        weights = {
+            parameter.name: torch.from_numpy(initial_values(parameter, randomness)).to(dtype)
+            for parameter in list_parameters(run.model)
+        }
+        moments = {
+            name: torch.zeros(shape, dtype=dtype, device="cpu") for name, shape in list_moments(run).items()
+        }
     return TrainState(
         step=0,
         updates=0,
-        weights={
-            parameter.name: torch.from_numpy(initial_values(parameter, randomness)).to(dtype)
-            for parameter in list_parameters(run.model)
-        },
-        moments={name: torch.zeros(shape, dtype=dtype) for name, shape in list_moments(run).items()},
+        weights=weights,
+        moments=moments,
         scale=LossScale() if run.precision is Precision.FP16 else None,
     )

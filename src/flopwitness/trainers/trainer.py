@@ -7,7 +7,7 @@ again from the state in front of it, by another process, with other kernels, whe
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from typing import Final
 
 import torch
@@ -69,7 +69,8 @@ class Trainer:
         self._randomness, self._clock_ns = randomness, clock_ns
         self._group: Group = group or PlayedGroup(run.training.processes)
         self._device = choose_device(run, rank=self._group.ranks[0])
-        self._decoder = Decoder(run.model, checkpointing=run.training.checkpointing, device=self._device)
+        with torch.inference_mode(mode=False):
+            self._decoder = Decoder(run.model, checkpointing=run.training.checkpointing, device=self._device)
         self._learning = [each for each in list_parameters(run.model) if not each.is_frozen]
         self.load(initial_state(run, randomness))
 
@@ -86,13 +87,12 @@ class Trainer:
         """
         _check_state(self.run, state)
         frozen = {each.name for each in list_parameters(self.run.model) if each.is_frozen}
-        weights = {
-            name: tensor.detach().to(self._device, copy=True).requires_grad_(name not in frozen)
-            for name, tensor in state.weights.items()
-        }
-        moments = {
-            name: tensor.detach().to(self._device, copy=True) for name, tensor in state.moments.items()
-        }
+        with torch.inference_mode(mode=False), torch.no_grad():  # weights that can learn, whoever calls
+            weights = {
+                name: tensor.to(self._device, copy=True).requires_grad_(name not in frozen)
+                for name, tensor in state.weights.items()
+            }
+            moments = {name: tensor.to(self._device, copy=True) for name, tensor in state.moments.items()}
         self._state = TrainState(
             step=state.step, updates=state.updates, weights=weights, moments=moments, scale=state.scale
         )
@@ -106,7 +106,8 @@ class Trainer:
             observers: Who looks on.
 
         Raises:
-            InputError: The run has no such step, or it is done already.
+            InputError: The run has no such step, or it is done already; or the rows changed, or somebody
+                hooked into all of PyTorch's optimizers.
             OutOfRangeError: The loss or the gradient is not finite; the state is that before the step.
 
         Side effects:
@@ -211,9 +212,19 @@ class Trainer:
                 losses.append(float(loss.detach()) * share)
         return math.fsum(losses)
 
-    def _autocast(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def _autocast(self) -> Iterator[None]:
+        """The run's own; casts that a pass has kept end with it, also within a caller's autocast."""
         dtype = _AUTOCAST.get(self.run.precision)
-        return torch.autocast(self._device.type, dtype=dtype or torch.bfloat16, enabled=dtype is not None)
+        if dtype is None:
+            yield
+            return
+        with torch.autocast(self._device.type, dtype=dtype, cache_enabled=True):
+            torch.clear_autocast_cache()
+            try:
+                yield
+            finally:
+                torch.clear_autocast_cache()
 
 
 def _gradient(weight: torch.Tensor) -> torch.Tensor:

@@ -2,10 +2,16 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 
+from flopwitness.foundation.errors import InputError
 from flopwitness.trainers.config import OptimizerConfig, RunConfig
 from flopwitness.trainers.optimizers import Updater
 from flopwitness.trainers.parameters import Parameter, list_parameters
@@ -82,3 +88,16 @@ def test_no_variant_with_bits_of_its_own_is_used(make_run: Make) -> None:
         for group in updater._optimizer.param_groups:
             assert group["foreach"] is False
             assert group["fused"] is False
+
+
+@pytest.mark.parametrize("register", [register_optimizer_step_pre_hook, register_optimizer_step_post_hook])
+def test_a_hook_of_every_optimizer_is_refused(make_run: Make, register: Callable[..., Any]) -> None:
+    updater, weights, _, _ = _set_up(make_run())
+    handle = register(lambda *_: None)
+    try:
+        with pytest.raises(InputError, match="hook runs with every optimizer's step"):
+            updater.update(learning_rate=0.5, updates=0)
+    finally:
+        handle.remove()
+    assert set(weights["head.weight"].reshape(-1).tolist()) == {2.0}
+    updater.update(learning_rate=0.5, updates=0)

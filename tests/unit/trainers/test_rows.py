@@ -9,6 +9,7 @@ import pytest
 
 from flopwitness.foundation.digest import digest_bytes
 from flopwitness.foundation.errors import DecodeError, InputError
+from flopwitness.trainers import rows as rows_module
 from flopwitness.trainers.config import RunConfig
 from flopwitness.trainers.randomness import Randomness, derive_root
 from flopwitness.trainers.rows import FileRows, RandomRows, open_rows
@@ -98,18 +99,75 @@ def test_a_token_outside_the_vocabulary_is_told_with_its_place(
     path = _write(tmp_path / "tokens.bin", tokens)
     with pytest.raises(DecodeError, match="outside the vocabulary") as caught:
         FileRows(path, file_run)
-    assert caught.value.where == f"{path}, token {place}"
+    assert caught.value.where == f"data.path {path}, token {place}"
     assert (caught.value.expected, caught.value.found) == ("below 32", "32")
 
 
-def test_a_token_that_turns_bad_later_is_refused_too(file_run: RunConfig, tmp_path: Path) -> None:
+def _overwrite(path: Path, place_bytes: int, data: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(place_bytes)
+        file.write(data)
+
+
+@pytest.mark.parametrize("data", [b"\xff\xff", b"\x01\x00"])
+def test_a_row_that_changed_later_is_refused(file_run: RunConfig, tmp_path: Path, data: bytes) -> None:
     path = _write(tmp_path / "tokens.bin", [0] * 20)
     rows = FileRows(path, file_run)
-    with path.open("r+b") as file:
-        file.seek(2 * 9)
-        file.write(b"\xff\xff")
-    with pytest.raises(DecodeError, match=r"token 9"):
+    _overwrite(path, 2 * 9, data)
+    with pytest.raises(InputError, match="changed since it was opened") as caught:
         rows.row(1)
+    assert caught.value.where == f"data.path {path}, token 8"
+
+
+def test_a_file_that_is_cut_later_is_refused(file_run: RunConfig, tmp_path: Path) -> None:
+    path = _write(tmp_path / "tokens.bin", [0] * 20)
+    rows = FileRows(path, file_run)
+    os.truncate(path, 20)
+    with pytest.raises(InputError, match="found a shorter file") as caught:
+        rows.row(1)
+    assert caught.value.where == f"data.path {path}, token 8"
+
+
+def test_rows_across_chunks_are_read_and_compared(
+    file_run: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows_module, "_CHUNK_BYTES", 4)
+    tokens = [token % 32 for token in range(90)]
+    path = _write(tmp_path / "tokens.bin", tokens)
+    rows = FileRows(path, file_run)
+    assert rows.digest == digest_bytes(path.read_bytes())
+    for _ in range(2):
+        for index in range(rows.count):
+            assert rows.row(index).tolist() == tokens[8 * index : 8 * index + 9]
+    _overwrite(path, 2 * 17, b"\x05\x00")
+    assert rows.row(0).tolist() == tokens[:9]
+    for index in (1, 2):  # the last target of row 1 lies in the chunk that changed
+        with pytest.raises(InputError, match=f"token {8 * index}"):
+            rows.row(index)
+
+
+def test_a_pipe_is_refused_without_waiting(file_run: RunConfig, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "tokens.bin")
+    with pytest.raises(InputError, match="no regular file"):
+        open_rows(file_run, RANDOMNESS, folder=tmp_path)
+
+
+def test_a_file_that_was_closed_gives_no_row(file_run: RunConfig, tmp_path: Path) -> None:
+    rows = FileRows(_write(tmp_path / "tokens.bin", [0] * 20), file_run)
+    rows.close()
+    with pytest.raises(InputError, match="cannot be read"):
+        rows.row(0)
+
+
+def test_no_file_stays_open(file_run: RunConfig, tmp_path: Path) -> None:
+    path = _write(tmp_path / "tokens.bin", [0] * 20)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(5):
+        FileRows(path, file_run).row(0)
+    path.write_bytes(b"\xff" * 40)
+    with pytest.raises(DecodeError, match=r"data\.path"):
+        FileRows(path, file_run)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 @pytest.mark.parametrize(

@@ -51,3 +51,10 @@ def test_a_copy_has_tensors_of_its_own(make_run: Make) -> None:
     state.weights["head.weight"].zero_()
     assert copy.weights["head.weight"].abs().sum() > 0
     assert (copy.step, copy.updates, copy.scale) == (0, 0, None)
+
+
+def test_a_callers_inference_mode_and_default_device_do_not_reach_it(make_run: Make) -> None:
+    with torch.inference_mode(), torch.device("meta"):
+        state = initial_state(make_run(), RANDOMNESS)
+    assert all(tensor.device.type == "cpu" for _, tensor in state.buffers())
+    assert not any(tensor.is_inference() for _, tensor in state.buffers())

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -13,6 +14,8 @@ from flopwitness.trainers.torch_settings import choose_device, hold_settings
 from flopwitness.trainers.trainer import Trainer
 
 Make = Callable[..., RunConfig]
+MKLDNN: Any = torch.backends.mkldnn
+CUDNN: Any = torch.backends.cudnn
 
 
 def _read() -> tuple[object, ...]:
@@ -25,9 +28,24 @@ def _read() -> tuple[object, ...]:
         torch._C._get_flash_sdp_enabled(),
         torch._C._get_math_sdp_enabled(),
         torch.is_grad_enabled(),
+        *(torch.is_autocast_enabled(device) for device in ("cpu", "cuda")),
+        *_products(),
         torch.initial_seed(),
         bool((torch.get_rng_state() == STATE).all()),
     )
+
+
+def _products() -> list[str]:
+    owners: tuple[Any, ...] = (
+        torch.backends,
+        torch.backends.cudnn,
+        torch.backends.mkldnn,
+        torch.backends.cuda.matmul,
+        MKLDNN.matmul,
+        CUDNN.conv,
+        MKLDNN.conv,
+    )
+    return [owner.fp32_precision for owner in owners]
 
 
 STATE = torch.get_rng_state()
@@ -45,13 +63,49 @@ def odd_globals() -> Iterator[None]:
     torch.set_num_threads(threads)
     torch.set_default_dtype(torch.float32)
     torch.set_float32_matmul_precision("highest")
+    torch.backends.cuda.matmul.fp32_precision = "none"
+    MKLDNN.matmul.fp32_precision = "none"
+
+
+@pytest.mark.parametrize(
+    ("level", "value"),
+    [
+        (("mkldnn", "matmul"), "bf16"),
+        (("mkldnn", "matmul"), "none"),
+        (("cuda", "matmul"), "tf32"),
+        (("cuda", "matmul"), "none"),
+        (("mkldnn", "all"), "tf32"),
+        (("cuda", "all"), "tf32"),
+        (("generic", "all"), "tf32"),
+        (("generic", "all"), "bf16"),
+    ],
+)
+@pytest.mark.parametrize("older", ["highest", "high", "medium"])
+def test_every_precision_of_products_is_held_and_put_back(
+    make_run: Make, older: str, level: tuple[str, str], value: str
+) -> None:
+    run = make_run()
+    torch.set_float32_matmul_precision(older)
+    for inner in ("cuda", "mkldnn"):
+        torch._C._set_fp32_precision_setter(inner, "matmul", "none")
+    torch._C._set_fp32_precision_setter(*level, value)
+    try:
+        before = _products()
+        with hold_settings(run, Execution.declared(run)):
+            assert torch.get_float32_matmul_precision() == "highest"
+            assert _products()[3:5] == ["ieee", "ieee"]
+        assert _products() == before
+    finally:
+        torch._C._set_fp32_precision_setter(*level, "none")
+    assert torch.get_float32_matmul_precision() == older
+    assert _products()[:5] == ["none"] * 5
 
 
 def test_settings_are_as_declared_and_put_back(make_run: Make) -> None:
     run, before = make_run(training__threads=2), _read()
     execution = replace(Execution.declared(run), has_onednn=False, attention=AttentionBackend.MATH)
     with torch.no_grad(), hold_settings(run, execution):
-        assert _read()[:8] == (2, torch.float32, 2, "highest", False, False, True, True)
+        assert _read()[:10] == (2, torch.float32, 2, "highest", False, False, True, True, False, False)
     assert _read() == before
 
 

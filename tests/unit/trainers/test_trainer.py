@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -386,3 +387,34 @@ def test_the_outcome_of_a_step(make_run: Make, make_trainer: MakeTrainer) -> Non
     assert (outcome.scale_exponent, outcome.is_skipped) == (None, False)
     assert outcome.rows == trainer.plan.rows(0)
     assert 0 < outcome.gradient_norm < 10
+
+
+CALLERS: dict[str, Callable[[], AbstractContextManager[object]]] = {
+    "autocast": lambda: torch.autocast("cpu", dtype=torch.bfloat16),
+    "other-autocast": lambda: torch.autocast("cpu", dtype=torch.float16, cache_enabled=False),
+    "inference": torch.inference_mode,
+    "no-gradients": torch.no_grad,
+    "meta": lambda: torch.device("meta"),
+}
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model__positions": "rotary", "model__window": 3, "training__masking": "dense"},
+        {"training__precision": "bf16", "training__checkpointing": "layers", "training__accumulation": 2},
+    ],
+)
+def test_a_callers_modes_change_no_bit(
+    make_run: Make, make_trainer: MakeTrainer, caller: str, changes: dict[str, Any]
+) -> None:
+    run = make_run(**{"training__clip_norm": 0.5, "model__dropout": 0.1, **changes})
+    plain = make_trainer(run)
+    plain.train(stop=3)
+    with CALLERS[caller]():
+        other = make_trainer(run)
+        other.train(stop=1)
+        other.load(other.state.copy())
+        other.train(stop=3)
+    assert_same(other.state, plain.state)

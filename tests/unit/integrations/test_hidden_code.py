@@ -98,7 +98,12 @@ def test_a_stance_taken_inside_is_told(count: Count, model: nn.Module, rows: Ten
 @pytest.mark.slow
 def test_native_kernels_are_told(count: Count, model: nn.Module, rows: Tensor) -> None:
     compiled = torch.compile(model)
-    loss = compiled(rows).sum()
+    try:
+        loss = compiled(rows).sum()
+    except (
+        InductorError
+    ) as error:  # no C++ compiler, or one that PyTorch calls wrongly where a path has a space
+        pytest.skip(f"PyTorch's compiler does not work here: {str(error).splitlines()[0]}")
     assert not count(loss.backward).is_complete
     counted = count(lambda: compiled(rows).sum().backward())
     assert counted.work.forward_flop == LAYER

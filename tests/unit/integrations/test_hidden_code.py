@@ -100,9 +100,7 @@ def test_native_kernels_are_told(count: Count, model: nn.Module, rows: Tensor) -
     compiled = torch.compile(model)
     try:
         loss = compiled(rows).sum()
-    except (
-        InductorError
-    ) as error:  # no C++ compiler, or one that PyTorch calls wrongly where a path has a space
+    except RuntimeError as error:  # no C++ compiler, or one called wrongly where a path has a space
         pytest.skip(f"PyTorch's compiler does not work here: {str(error).splitlines()[0]}")
     assert not count(loss.backward).is_complete
     counted = count(lambda: compiled(rows).sum().backward())

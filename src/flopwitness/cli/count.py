@@ -12,7 +12,7 @@ from flopwitness.cli.options import WholeRange, json_option, option_tokens
 from flopwitness.cli.settings import check_settings_place, find_settings_used
 from flopwitness.cli.told import name_command, tell_settings_used
 from flopwitness.counting.chain import Chain, count_chain
-from flopwitness.counting.config import CountedRun, decode_counted
+from flopwitness.counting.config import LARGEST_CONFIG_BYTES, CountedRun, decode_counted
 from flopwitness.counting.conventions import count_conventions
 from flopwitness.counting.step import count_step
 from flopwitness.foundation.encoding import decode_json
@@ -28,7 +28,6 @@ from flopwitness.present.safe_text import encode_answer
 
 __all__ = ["command"]
 
-_LARGEST_CONFIG_BYTES: Final = 1 << 20
 _INCONSISTENT: Final = 1
 
 
@@ -69,7 +68,7 @@ def command(
     """
     settings = find_settings_used(context, environment=os.environ)
     check_settings_place(settings, (config,), folder=Path.cwd())
-    data = read_bounded(config, limit_bytes=_LARGEST_CONFIG_BYTES)
+    data = read_bounded(config, limit_bytes=LARGEST_CONFIG_BYTES)
     told = tell_settings_used(settings)
     rows = _find_module_rows(data, where=str(config))
     if rows is not None:

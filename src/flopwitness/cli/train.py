@@ -1,34 +1,33 @@
 """`flopwitness train`: a declared run, trained so that it can be trained again to the bit."""
 
-import importlib
 import os
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType, ModuleType
-from typing import Final, NoReturn
+from types import FrameType
+from typing import NoReturn
 
 import click
 from rich.console import Console
 
 from flopwitness.cli.options import WholeRange, json_option
 from flopwitness.cli.settings import check_settings_place, find_settings_used
+from flopwitness.counting.config import LARGEST_CONFIG_BYTES
 from flopwitness.counting.step import count_step
 from flopwitness.foundation.errors import InputError
 from flopwitness.foundation.files import read_bounded
+from flopwitness.integrations.requirement import require_torch
 from flopwitness.present.safe_text import encode_answer
 from flopwitness.present.training_json import render_training
 from flopwitness.present.training_progress import TrainingProgress
 from flopwitness.present.training_text import render_training_text
 from flopwitness.trainers.config import RunConfig
-from flopwitness.trainers.config_file import LARGEST_CONFIG_BYTES, decode_run
+from flopwitness.trainers.config_file import decode_run
 from flopwitness.trainers.report import StepFlop
 
 __all__ = ["command"]
-
-_NEEDED: Final = frozenset({"torch", "safetensors"})
 
 
 @click.command("train")
@@ -68,8 +67,10 @@ def command(
         raise InputError("nothing to resume", where="--resume", expected="--out DIR beside it")
     data = read_bounded(config, limit_bytes=LARGEST_CONFIG_BYTES)
     run = decode_run(data, where=str(config))
-    loop = _load_trainer()
-    request = loop.TrainRequest(
+    require_torch()
+    from flopwitness.trainers.loop import TrainRequest, train_run  # noqa: PLC0415 (loads PyTorch)
+
+    request = TrainRequest(
         data=data,
         run=run,
         where=str(config),
@@ -85,7 +86,7 @@ def command(
             Console(file=sys.stderr), steps=run.training.steps, executed_flop=request.flop.executed_flop
         ) as progress,
     ):
-        report = loop.train_run(request, observers=[progress])
+        report = train_run(request, observers=[progress])
     if as_json:
         click.echo(encode_answer(render_training(report)))
     else:
@@ -105,22 +106,6 @@ def _ended_like_an_interrupt() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, old)
-
-
-def _load_trainer() -> ModuleType:
-    """The trainer's module, loaded on first use: the only part of the command that needs PyTorch.
-
-    Raises:
-        InputError: PyTorch is not installed, or does not load.
-    """
-    try:
-        return importlib.import_module("flopwitness.trainers.loop")
-    except ImportError as error:
-        if error.name is not None and error.name.partition(".")[0] not in _NEEDED:
-            raise
-        raise InputError(
-            "training needs PyTorch: pip install 'flopwitness[torch]'", where="torch", found=str(error)
-        ) from error
 
 
 def _count(run: RunConfig) -> StepFlop:

@@ -5,14 +5,12 @@ its own, and below the lowest layer that learns nothing needs any.
 """
 
 from dataclasses import dataclass
-from typing import Final
 
 from flopwitness.counting.gradients import Component, Tally
+from flopwitness.counting.model import LARGEST_SIZE
 from flopwitness.foundation.toml_table import TomlTable
 
 __all__ = ["Chain", "ChainCount", "ChainLayer", "count_chain", "read_chain"]
-
-_LARGEST_SIZE: Final = 1 << 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,26 +69,15 @@ def count_chain(chain: Chain) -> ChainCount:
     tally = Tally()
     learns = chain.input_learns
     for layer in chain.layers:
-        above = tally.linear(
+        learns = tally.adapted(
             Component.FEED_FORWARD,
-            chain.tokens * layer.inner * layer.outer,
+            rows=chain.tokens,
+            shape=(layer.inner, layer.outer),
+            rank=layer.rank,
             weight_learns=not layer.is_frozen,
+            adapter_learns=True,
             input_learns=learns,
         )
-        if layer.rank:
-            down = tally.linear(
-                Component.ADAPTERS,
-                chain.tokens * layer.inner * layer.rank,
-                weight_learns=True,
-                input_learns=learns,
-            )
-            above = tally.linear(
-                Component.ADAPTERS,
-                chain.tokens * layer.rank * layer.outer,
-                weight_learns=True,
-                input_learns=down,
-            )
-        learns = above
     return ChainCount(
         forward_flop=sum(count.forward_flop for count in tally.counts.values()),
         backward_flop=sum(count.backward_flop for count in tally.counts.values()),
@@ -109,8 +96,8 @@ def read_chain(table: TomlTable) -> Chain:
     if not layers:
         raise table.error("no layers", key="layer", expected="at least one [[chain.layer]]")
     chain = Chain(
-        tokens=table.whole("tokens", low=1, high=_LARGEST_SIZE),
-        steps=table.whole("steps", low=1, high=_LARGEST_SIZE, default=1),
+        tokens=table.whole("tokens", low=1, high=LARGEST_SIZE),
+        steps=table.whole("steps", low=1, high=LARGEST_SIZE, default=1),
         input_learns=table.flag("input_learns"),
         layers=tuple(layers),
     )
@@ -121,9 +108,9 @@ def read_chain(table: TomlTable) -> Chain:
 
 def _read_layer(table: TomlTable, *, below: int) -> ChainLayer:
     layer = ChainLayer(
-        inner=table.whole("in", low=1, high=_LARGEST_SIZE),
-        outer=table.whole("out", low=1, high=_LARGEST_SIZE),
-        rank=table.whole("lora_rank", low=1, high=_LARGEST_SIZE, default=0),
+        inner=table.whole("in", low=1, high=LARGEST_SIZE),
+        outer=table.whole("out", low=1, high=LARGEST_SIZE),
+        rank=table.whole("lora_rank", low=1, high=LARGEST_SIZE, default=0),
         is_frozen=table.flag("frozen"),
     )
     table.close()

@@ -1,6 +1,7 @@
 """What `count` is asked: a run's configuration, a chain of layers, or a published model's sizes."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from flopwitness.counting.chain import Chain, read_chain
 from flopwitness.counting.hugging_face import decode_hugging_face
@@ -10,10 +11,13 @@ from flopwitness.counting.training import Training
 from flopwitness.foundation.errors import InputError
 from flopwitness.foundation.toml_table import TomlTable, decode_toml
 
-__all__ = ["RUN_SPEC", "CountedRun", "decode_counted"]
+__all__ = ["LARGEST_CONFIG_BYTES", "RUN_SPEC", "CountedRun", "check_spec", "decode_counted"]
 
-RUN_SPEC = "flopwitness/run/v1"
+RUN_SPEC: Final = "flopwitness/run/v1"
 """What a configuration calls itself."""
+
+LARGEST_CONFIG_BYTES: Final = 1 << 20
+"""The largest configuration that is read."""
 
 _OF_TRAINER = ("seed", "precision", "device", "threads", "clip_norm")
 _TOP = ("spec", "model", "training", "optimizer", "schedule", "data", "checkpoints")
@@ -50,7 +54,6 @@ def decode_counted(
     Raises:
         InputError: The file describes no run that can be counted, or the options do not fit it.
     """
-    data = data.removeprefix(b"\xef\xbb\xbf")
     if data.lstrip()[:1] == b"{":
         return _decode_published(data, where=where, tokens=tokens, sequence=sequence)
     if tokens is not None or sequence is not None:
@@ -61,14 +64,19 @@ def decode_counted(
     return _decode_chain(top) if top.has("chain") else _decode_run(top)
 
 
-def _check_spec(top: TomlTable) -> None:
+def check_spec(top: TomlTable) -> None:
+    """Refuse a file that calls itself something else.
+
+    Raises:
+        DecodeError: It is no run's configuration, or one of another version.
+    """
     spec = top.text("spec")
     if spec != RUN_SPEC:
         raise top.error("another kind of file", key="spec", expected=repr(RUN_SPEC), found=repr(spec))
 
 
 def _decode_chain(top: TomlTable) -> Chain:
-    _check_spec(top)
+    check_spec(top)
     chain = read_chain(top.table("chain"))
     top.close()
     return chain
@@ -76,7 +84,7 @@ def _decode_chain(top: TomlTable) -> Chain:
 
 def _decode_run(top: TomlTable) -> CountedRun:
     """The tables that decide a count; the others belong to the trainer and are checked by it."""
-    _check_spec(top)
+    check_spec(top)
     model = read_model(top.table("model"))
     optimizer = top.optional_table("optimizer")
     table = top.table("training")

@@ -99,6 +99,44 @@ class Tally:
         self._add(component, forward=flop, backward=flop * (int(weight_learns) + int(input_learns)))
         return weight_learns or input_learns
 
+    def adapted(
+        self,
+        component: Component,
+        *,
+        rows: int,
+        shape: tuple[int, int],
+        rank: int,
+        weight_learns: bool,
+        adapter_learns: bool,
+        input_learns: bool,
+    ) -> bool:
+        """Count y = W x, and beside it B (A x) where there is an adapter.
+
+        Args:
+            component: What the matrix is for.
+            rows: Tokens.
+            shape: Inner and outer width of W.
+            rank: The adapter's inner width; 0 is no adapter.
+            weight_learns: W needs a gradient.
+            adapter_learns: A and B need one.
+            input_learns: Something below x needs one.
+
+        Returns:
+            Whether something below y needs a gradient.
+        """
+        inner, outer = shape
+        learns = self.linear(
+            component, rows * inner * outer, weight_learns=weight_learns, input_learns=input_learns
+        )
+        if not rank:
+            return learns
+        adapters = Component.ADAPTERS
+        down = self.linear(
+            adapters, rows * inner * rank, weight_learns=adapter_learns, input_learns=input_learns
+        )
+        up = self.linear(adapters, rows * rank * outer, weight_learns=adapter_learns, input_learns=down)
+        return learns or up
+
     def scores(self, pair_width: int, *, query_learns: bool, key_learns: bool, value_learns: bool) -> bool:
         """Count softmax(Q K^T) V.
 

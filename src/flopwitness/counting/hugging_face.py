@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from flopwitness.counting.model import (
+    LARGEST_SIZE,
     Experts,
     FeedForward,
     Model,
@@ -24,7 +25,6 @@ from flopwitness.foundation.errors import DecodeError
 
 __all__ = ["HUGGING_FACE_TYPES", "decode_hugging_face"]
 
-_LARGEST_SIZE: Final = 1 << 40
 _QKV: Final = frozenset({Projection.QUERY, Projection.KEY, Projection.VALUE})
 _ALL: Final = frozenset(Projection)
 _ACTIVATIONS: Final = {
@@ -80,11 +80,11 @@ class _Keys:
         value = self.record.get(name)
         if value is None and default is not None:
             return default
-        if type(value) is not int or not 1 <= value <= _LARGEST_SIZE:
+        if type(value) is not int or not 1 <= value <= LARGEST_SIZE:
             raise DecodeError(
                 "bad value" if value is not None else "missing key",
                 where=f"{self.where}, {name}",
-                expected=f"a whole number from 1 to {_LARGEST_SIZE}",
+                expected=f"a whole number from 1 to {LARGEST_SIZE}",
                 found="" if value is None else repr(value)[:80],
             )
         return value

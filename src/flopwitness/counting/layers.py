@@ -177,18 +177,14 @@ class _LayerCount:
         rows = self.row.tokens if tokens is None else tokens
 
         def count(name: Projection, inner: int, outer: int, input_learns: bool) -> bool:  # noqa: FBT001
-            weight_learns = self._learns(part)
-            learns = self.tally.linear(
-                component, rows * inner * outer, weight_learns=weight_learns, input_learns=input_learns
-            )
-            if lora is None or name not in lora.on:
-                return learns
-            adapts = not self.layer.is_frozen
-            down = self.tally.linear(
-                Component.ADAPTERS, rows * inner * lora.rank, weight_learns=adapts, input_learns=input_learns
-            )
-            return self.tally.linear(
-                Component.ADAPTERS, rows * lora.rank * outer, weight_learns=adapts, input_learns=down
+            return self.tally.adapted(
+                component,
+                rows=rows,
+                shape=(inner, outer),
+                rank=lora.rank if lora is not None and name in lora.on else 0,
+                weight_learns=self._learns(part),
+                adapter_learns=not self.layer.is_frozen,
+                input_learns=input_learns,
             )
 
         return count

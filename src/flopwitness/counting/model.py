@@ -12,6 +12,8 @@ from typing import Final
 from flopwitness.foundation.errors import DecodeError
 
 __all__ = [
+    "LARGEST_SIZE",
+    "MOST_LAYERS",
     "Experts",
     "FeedForward",
     "Lora",
@@ -208,8 +210,8 @@ class Model:
         return experts is not None and layer >= experts.dense_first and (layer + 1) % experts.every == 0
 
 
-_LARGEST_SIZE: Final = 1 << 40
-_MOST_LAYERS: Final = 100_000
+LARGEST_SIZE: Final = 1 << 40
+MOST_LAYERS: Final = 100_000
 
 
 def check_model(model: Model, *, place: Callable[[str], str] = str) -> None:
@@ -231,12 +233,12 @@ def _facts(model: Model) -> list[tuple[str, bool, str, object]]:
     """What must hold of the sizes: key, whether it holds, what was expected, what was found."""
     sizes = ("d_model", "heads", "kv_heads", "head_dim", "d_ff", "sequence")
     facts: list[tuple[str, bool, str, object]] = [
-        (key, 1 <= getattr(model, key) <= _LARGEST_SIZE, f"1 to {_LARGEST_SIZE}", getattr(model, key))
+        (key, 1 <= getattr(model, key) <= LARGEST_SIZE, f"1 to {LARGEST_SIZE}", getattr(model, key))
         for key in sizes
     ]
     has_tokens = model.inputs is ModelInput.TOKENS
     facts += [
-        ("layers", 1 <= model.layers <= _MOST_LAYERS, f"1 to {_MOST_LAYERS}", model.layers),
+        ("layers", 1 <= model.layers <= MOST_LAYERS, f"1 to {MOST_LAYERS}", model.layers),
         (
             "kv_heads",
             model.heads % max(model.kv_heads, 1) == 0,
@@ -249,7 +251,7 @@ def _facts(model: Model) -> list[tuple[str, bool, str, object]]:
             "some with tokens, 0 with features",
             model.vocabulary,
         ),
-        ("outputs", 0 <= model.outputs <= _LARGEST_SIZE, f"0 to {_LARGEST_SIZE}", model.outputs),
+        ("outputs", 0 <= model.outputs <= LARGEST_SIZE, f"0 to {LARGEST_SIZE}", model.outputs),
         (
             "tied",
             not model.is_tied or model.outputs == model.vocabulary > 0,
@@ -262,7 +264,7 @@ def _facts(model: Model) -> list[tuple[str, bool, str, object]]:
             f"at most as many as there are positions ({model.position_rows})",
             model.sequence,
         ),
-        ("window", 0 <= model.window <= _LARGEST_SIZE, "0 (none) or a number of keys", model.window),
+        ("window", 0 <= model.window <= LARGEST_SIZE, "0 (none) or a number of keys", model.window),
         (
             "window_layers",
             0 <= model.window_layers <= (model.layers if model.window else 0),
@@ -287,7 +289,7 @@ def _adapter_facts(model: Model) -> list[tuple[str, bool, str, object]]:
     in_feed_forward = lora.on & {Projection.UP, Projection.GATE, Projection.DOWN}
     needs_gate = Projection.GATE in lora.on
     return [
-        ("lora.rank", 1 <= lora.rank <= _LARGEST_SIZE, "1 or more", lora.rank),
+        ("lora.rank", 1 <= lora.rank <= LARGEST_SIZE, "1 or more", lora.rank),
         ("lora.on", bool(lora.on), "at least one projection", "none"),
         (
             "lora.on",
@@ -309,11 +311,11 @@ def _expert_facts(model: Model) -> list[tuple[str, bool, str, object]]:
     if experts is None:
         return []
     return [
-        ("experts.count", 1 <= experts.count <= _LARGEST_SIZE, "1 or more", experts.count),
+        ("experts.count", 1 <= experts.count <= LARGEST_SIZE, "1 or more", experts.count),
         ("experts.active", 1 <= experts.active <= experts.count, f"1 to {experts.count}", experts.active),
-        ("experts.shared", 0 <= experts.shared <= _LARGEST_SIZE, "0 or more", experts.shared),
-        ("experts.d_ff", 1 <= experts.d_ff <= _LARGEST_SIZE, "1 or more", experts.d_ff),
-        ("experts.shared_d_ff", 1 <= experts.shared_d_ff <= _LARGEST_SIZE, "1 or more", experts.shared_d_ff),
+        ("experts.shared", 0 <= experts.shared <= LARGEST_SIZE, "0 or more", experts.shared),
+        ("experts.d_ff", 1 <= experts.d_ff <= LARGEST_SIZE, "1 or more", experts.d_ff),
+        ("experts.shared_d_ff", 1 <= experts.shared_d_ff <= LARGEST_SIZE, "1 or more", experts.shared_d_ff),
         ("experts.every", 1 <= experts.every <= model.layers, f"1 to {model.layers}", experts.every),
         (
             "experts.dense_first",

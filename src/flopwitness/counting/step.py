@@ -102,7 +102,8 @@ def count_step(model: Model, training: Training) -> StepCount:
     useful = _row(model, documents)
     executed = useful if training.masking is Masking.DOCUMENTS else _dense_row(model)
     rows = training.rows_per_step
-    needed, done = count_row(model, useful), count_row(model, executed)
+    needed = count_row(model, useful)
+    done = needed if executed == useful else count_row(model, executed)
     components, all_done = _join(needed), _join(done)
     return StepCount(
         tokens=rows * useful.tokens,

@@ -3,6 +3,8 @@
 from typing import Final, TypeVar
 
 from flopwitness.counting.model import (
+    LARGEST_SIZE,
+    MOST_LAYERS,
     Experts,
     FeedForward,
     Lora,
@@ -25,9 +27,8 @@ from flopwitness.counting.training import (
 from flopwitness.foundation.errors import DecodeError
 from flopwitness.foundation.toml_table import TomlTable
 
-__all__ = ["LARGEST_SIZE", "MOST_STEPS", "read_model", "read_training"]
+__all__ = ["MOST_STEPS", "read_model", "read_training"]
 
-LARGEST_SIZE: Final = 1 << 40
 MOST_STEPS: Final = 1 << 50
 
 _Member = TypeVar("_Member", Part, Projection)
@@ -52,7 +53,7 @@ def read_model(table: TomlTable) -> Model:
     if inputs is ModelInput.FEATURES and table.has("vocabulary"):
         raise table.error("features have no vocabulary", key="vocabulary", expected="outputs in its place")
     vocabulary = size("vocabulary") if inputs is ModelInput.TOKENS else 0
-    layers = table.whole("layers", low=1, high=100_000)
+    layers = table.whole("layers", low=1, high=MOST_LAYERS)
     window = table.whole("window", low=1, high=LARGEST_SIZE, default=0)
     d_ff = size("d_ff")
     model = Model(

@@ -21,13 +21,13 @@ _Member = TypeVar("_Member", bound=StrEnum)
 
 
 def decode_toml(data: bytes, *, where: str = "") -> "TomlTable":
-    """The top table of TOML 1.0 in UTF-8.
+    """The top table of TOML 1.0 in UTF-8; a byte order mark, as some editors write it, is passed over.
 
     Raises:
         DecodeError: Not TOML.
     """
     try:
-        return TomlTable(values=tomllib.loads(data.decode("utf-8")), where=where)
+        return TomlTable(values=tomllib.loads(data.decode("utf-8-sig")), where=where)
     except RecursionError:
         raise DecodeError("not TOML", where=where, expected="TOML 1.0", found="nested too deep") from None
     except (UnicodeDecodeError, ValueError) as error:

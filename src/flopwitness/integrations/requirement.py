@@ -25,7 +25,7 @@ def require_torch() -> ModuleType:
         return importlib.import_module("torch")
     except ImportError as error:
         raise InputError(
-            "operations inside PyTorch cannot be counted without it: pip install 'flopwitness[torch]'",
+            "this needs PyTorch: pip install 'flopwitness[torch]'",
             where="torch",
             found=str(error),
         ) from error

@@ -43,7 +43,7 @@ def render_count_text(
     lines = [
         *_wrap(_describe_model(run.model, count_parameters(run.model)), first="", further="  "),
         _describe_run(run, step),
-        *_step_lines(run, step),
+        *(line for text in _step_lines(run, step) for line in _wrap(text, first="", further=" " * 14)),
         "conventions",
         *_convention_lines(conventions),
         *torch_lines,

@@ -7,7 +7,7 @@ and how it is trained.
 from pathlib import PurePosixPath
 from typing import Final
 
-from flopwitness.counting.config import RUN_SPEC
+from flopwitness.counting.config import LARGEST_CONFIG_BYTES, check_spec
 from flopwitness.counting.tables import read_model, read_training
 from flopwitness.counting.training import OptimizerKind, Training
 from flopwitness.foundation.errors import DecodeError
@@ -26,9 +26,8 @@ from flopwitness.trainers.config import (
     TokenType,
 )
 
-__all__ = ["LARGEST_CONFIG_BYTES", "decode_run"]
+__all__ = ["decode_run"]
 
-LARGEST_CONFIG_BYTES: Final = 1 << 20
 _LARGEST_SEED: Final = (1 << 63) - 1
 _MOST_THREADS: Final = 1024
 _MOST_ROWS: Final = 1 << 31
@@ -52,9 +51,7 @@ def decode_run(data: bytes, *, where: str = "") -> RunConfig:
         expected = f"at most {LARGEST_CONFIG_BYTES} bytes"
         raise DecodeError("too large", where=where, expected=expected, found=f"{len(data)} bytes")
     top = decode_toml(data, where=where)
-    spec = top.text("spec")
-    if spec != RUN_SPEC:
-        raise top.error("another kind of file", key="spec", expected=repr(RUN_SPEC), found=repr(spec))
+    check_spec(top)
     run = _read_run(top)
     top.close()
     check_allowed(run, where=where)

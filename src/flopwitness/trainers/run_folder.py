@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from flopwitness.counting.config import LARGEST_CONFIG_BYTES
 from flopwitness.foundation.encoding import JsonValue, decode_json, encode_canonical
 from flopwitness.foundation.errors import DecodeError, FlopwitnessError, InputError
 from flopwitness.foundation.files import FULL_ERRNOS, read_bounded, write_whole
 from flopwitness.trainers.checkpoint import PART_SUFFIX, load_checkpoint
 from flopwitness.trainers.checkpoint_record import RunIdentity
 from flopwitness.trainers.config import RunConfig, digest_run
-from flopwitness.trainers.config_file import LARGEST_CONFIG_BYTES, decode_run
+from flopwitness.trainers.config_file import decode_run
 from flopwitness.trainers.state import TrainState
 
 __all__ = ["ENVIRONMENT_SPEC", "FoundState", "RunFolder", "open_folder"]

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from flopwitness.counting.config import LARGEST_CONFIG_BYTES
 from flopwitness.counting.model import FeedForward, Norm, Positions
 from flopwitness.counting.training import Checkpointing, OptimizerKind
 from flopwitness.foundation.errors import DecodeError, InputError
@@ -16,7 +17,7 @@ from flopwitness.trainers.config import (
     ScheduleKind,
     TokenType,
 )
-from flopwitness.trainers.config_file import LARGEST_CONFIG_BYTES, decode_run
+from flopwitness.trainers.config_file import decode_run
 
 DROP = "(dropped)"
 
